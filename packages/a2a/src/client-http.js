@@ -2,7 +2,7 @@
  * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream of server-sent events,
  * is read as a sequence of bounded JSON-RPC responses.
  */
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
 import { restRequest, restResponse } from './client-rest.js';
 import { EventParser } from './sse.js';
@@ -31,8 +31,6 @@ import { Unsent } from './unsent.js';
  * @property {string[]} extensions URIs of those that are declared with every request
  * @property {() => void} [close]
  */
-
-/** @typedef {typeof fetch} Fetch */
 
 /** @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it may be asked */
 
@@ -72,33 +70,26 @@ const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', mes
 export class HttpConnection {
   #given;
   #url;
-  #fetch;
-  #headers;
-  /** URIs of those that are declared with every request. @type {string[]} */
+  #options;
   extensions;
-  #onExtensions;
   #limits;
   #rest = false;
-  #endpoints;
 
   /**
    * @param {URL} url of the agent, or of its card
    * @param {object} options
-   * @param {Fetch} [options.fetch] in place of the global one
+   * @param {typeof fetch} [options.fetch] in place of the global one
    * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
    * @param {Endpoints} options.endpoints where requests may go besides the origin of the URL
    * @param {string[]} options.extensions declared with every request
    * @param {(extensions: string[]) => void} options.onExtensions gets those that an answer says are in use
    * @param {{ event: number, body: number }} limits
    */
-  constructor(url, { fetch, headers, endpoints, extensions, onExtensions }, limits) {
+  constructor(url, options, limits) {
     this.#given = url;
     this.#url = url;
-    this.#fetch = fetch;
-    this.#headers = Object.fromEntries(new Headers(headers));
-    this.#endpoints = endpoints;
-    this.extensions = extensions;
-    this.#onExtensions = onExtensions;
+    this.#options = { ...options, headers: Object.fromEntries(new Headers(options.headers)) };
+    this.extensions = options.extensions;
     this.#limits = limits;
   }
 
@@ -162,24 +153,19 @@ export class HttpConnection {
   #placeOf(url) {
     if (url === undefined) return this.#url;
     const place = URL.canParse(url, this.#given) ? new URL(url, this.#given) : undefined;
-    return place && /^https?:$/.test(place.protocol) && !place.username && !place.password
-      ? place
-      : undefined;
+    const { protocol = '', username, password } = place ?? {};
+    return /^https?:$/.test(protocol) && !username && !password ? place : undefined;
   }
 
   /** @param {URL} place */
   #mayAsk(place) {
-    const endpoints = this.#endpoints;
+    const { endpoints } = this.#options;
     if (place.origin === this.#given.origin) return true;
     if (typeof endpoints !== 'function') return endpoints.includes(place.origin);
     return endpoints(new URL(place)) === true;
   }
 
-  /**
-   * @param {import('./dialects.js').Dialect} dialect
-   * @param {object} request
-   * @param {{ stream: boolean, abortable: boolean, lastEventId?: string }} how
-   */
+  /** @type {Binding['open']} */
   open(dialect, request, { stream, abortable, lastEventId }) {
     const headers = {
       'content-type': 'application/json',
@@ -205,22 +191,20 @@ export class HttpConnection {
    * @returns {(signal: AbortSignal | undefined) => Promise<Response>}
    */
   #request(url, init) {
-    const given = url.origin === this.#given.origin ? this.#headers : {};
-    const headers = { ...given, ...init.headers };
     // A browser's fetch throws when it is called as a method.
-    const own = this.#fetch;
+    const { fetch: own, headers, onExtensions } = this.#options;
     const ask = own ?? fetch;
     return async (signal) => {
       const answer = await ask(url, {
         ...init,
-        headers,
+        headers: { ...(url.origin === this.#given.origin && headers), ...init.headers },
         signal,
         // A redirect could take the message and the credentials elsewhere.
         redirect: 'manual',
         ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
       });
       const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
-      if (used) this.#onExtensions(used.split(',').map((uri) => uri.trim()));
+      if (used) onExtensions(used.split(',').map((uri) => uri.trim()));
       return answer;
     };
   }
@@ -256,7 +240,7 @@ class HttpResponses {
   /** @type {AbortController | undefined} */
   #controller;
   #closed = false;
-  #respond;
+  #toResponse;
   #response;
   #limits;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
@@ -276,7 +260,7 @@ class HttpResponses {
    */
   constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;
-    this.#respond = read;
+    this.#toResponse = read;
     this.#parser = new EventParser(limits.event);
     if (abortable) this.#controller = new AbortController();
     this.#response = request(this.#controller?.signal);
@@ -302,7 +286,7 @@ class HttpResponses {
       }
       const { data, id } = /** @type {{ data: string, id: string }} */ (this.#ready.shift());
       this.lastEventId = id;
-      return this.#respond(parse(data));
+      return this.#toResponse(parse(data));
     } catch (error) {
       const closed = this.#closed;
       this.close();
@@ -335,20 +319,21 @@ class HttpResponses {
     const isJson = JSON_TYPE.test(type);
     if (response.ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
     const body = await this.#body(Number(headers.get('content-length')));
-    const error = response.ok || !isJson ? undefined : errorOf(body);
-    const explains = typeof getOwn(error, 'code') === 'number';
-    const retryAfter = retryAfterOf(headers);
-    const busy = status === 429 || (status === 503 && retryAfter !== undefined);
-    // Some agents send an error status with a JSON-RPC error as the body.
-    if (!response.ok && (busy || !explains)) {
+    if (!response.ok) {
+      // Some agents send an error status with a JSON-RPC error as the body.
+      const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
+      const explains = typeof getOwn(error, 'code') === 'number';
+      const retryAfter = retryAfterOf(headers);
+      const busy = status === 429 || (status === 503 && retryAfter !== undefined);
       const Kind = busy ? Unsent : AbpError;
       const explanation = explains && textOf(getOwn(error, 'message'));
       const message = explanation || `The agent answered with HTTP status ${status}`;
-      throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
-        retryable: busy || status >= 500,
-        retryAfter,
-        details: { status, body: body.slice(0, 1024) },
-      });
+      if (busy || !explains)
+        throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
+          retryable: busy || status >= 500,
+          retryAfter,
+          details: { status, body: body.slice(0, 1024) },
+        });
     }
     this.#ready.push({ data: body, id: '' });
   }
@@ -392,14 +377,5 @@ function parse(text) {
     return JSON.parse(text);
   } catch (cause) {
     throw malformed("The agent's answer is not JSON", cause);
-  }
-}
-
-/** @param {string} text */
-function errorOf(text) {
-  try {
-    return getOwn(JSON.parse(text), 'error');
-  } catch {
-    return undefined;
   }
 }

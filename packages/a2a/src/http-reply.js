@@ -1,4 +1,6 @@
-/** Answers over HTTP, for Node's `http` and as a `Response`. */
+/** Answers over HTTP, in both bindings: to Node's `ServerResponse`, and to servers in the style of fetch by what is one to a reply. */
+import { retryAfterIn } from './dialects.js';
+import { errorBody } from './rest.js';
 
 /** @import { HttpOptions } from './http.js' */
 /** @import { Printed, Reply } from './reply.js' */
@@ -19,7 +21,7 @@ const MAX_WAITING = 64 * 1024;
 const encoder = new TextEncoder();
 
 /**
- * The answer to a request over HTTP: what Node and `fetch` have in common.
+ * The answer to a request.
  * @implements {Reply}
  */
 export class HttpReply {
@@ -27,29 +29,44 @@ export class HttpReply {
   /** @type {undefined | (() => void)} */
   onLeave;
   status = 200;
-  type = JSON_TYPE;
   /** Sent with every answer. @type {Record<string, string>} */
   headers = {};
   /** The name of the header for extensions. */
   extensionsHeader = 'a2a-extensions';
+  /** Whether the binding is HTTP+JSON: results have no envelope, and errors have a status. */
+  rest = false;
+  #response;
   #options;
   #backlog;
   #begun = false;
   #streams = false;
   #onRead = () => {};
-  /** Call this when something of what was sent is on its way. */
-  resume = () => this.#onRead();
+  #resume = () => this.#onRead();
   #timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
 
-  /** @param {HttpOptions} options @param {import('./backlog.js').Backlog} backlog */
-  constructor(options, backlog) {
+  /**
+   * @param {any} response Node's `ServerResponse`, or a FetchResponse
+   * @param {HttpOptions} options
+   * @param {import('./backlog.js').Backlog} backlog
+   */
+  constructor(response, options, backlog) {
+    this.#response = response;
     this.#options = options;
     this.#backlog = backlog;
+    response.on('close', () => this.#leave());
+    response.on('drain', () => this.#progress());
+    // 'close' follows. Without a listener the error would end the process.
+    response.on('error', () => {});
   }
 
   /** Those that the request and the agent have in common. @param {string[]} uris */
   set extensions(uris) {
     if (uris.length) this.headers[this.extensionsHeader] = uris.join(',');
+  }
+
+  get #jsonHeaders() {
+    const type = this.rest ? 'application/a2a+json' : JSON_TYPE;
+    return { 'content-type': `${type}; charset=utf-8` };
   }
 
   /** @param {number} ms */
@@ -58,29 +75,31 @@ export class HttpReply {
     this.headers['retry-after'] = `${ms / 1000}`;
   }
 
-  /** @param {object} body */
-  answer(body) {
-    this.sendJson(body, 'error' in body);
-  }
-
-  /** @param {object} body @param {boolean} failed whether it is an error */
-  sendJson(body, failed) {
+  /** @param {any} response */
+  answer(response) {
+    const { result, error } = response;
+    let body = response;
+    if (this.rest) {
+      // A request that was refused before it was read has its status already.
+      body = error ? errorBody(error, this.status === 200 ? undefined : this.status) : result;
+      if (error) this.status = body.error.code;
+      const retryAfter = retryAfterIn(error?.data);
+      if (retryAfter) this.headers['retry-after'] = `${retryAfter / 1000}`;
+    }
     // Throws if the text is too long for a string, before anything is sent.
     const text = JSON.stringify(body);
     clearInterval(this.#timer);
     if (this.#streams) {
-      this.sendEvent({ text }, failed);
-      this.close();
-    } else this.send(this.status, { 'content-type': `${this.type}; charset=utf-8` }, text);
+      this.#sendEvent({ text }, error !== undefined);
+      this.#response.end();
+    } else this.send(this.status, this.#jsonHeaders, text);
   }
 
   /** Sends a whole answer, or the rest of one. @param {number} status @param {object} headers @param {string} [text] */
   send(status, headers, text) {
-    if (this.#begun) {
-      if (text) this.push(text);
-      this.close();
-    } else this.whole(status, { ...this.headers, ...headers }, text);
-    this.progress();
+    if (!this.#begun) this.#response.writeHead(status, { ...this.headers, ...headers });
+    this.#response.end(text);
+    this.#progress();
   }
 
   /**
@@ -93,37 +112,35 @@ export class HttpReply {
     // If the reader has left already, nothing would stop the timer.
     if (!keepAlive || this.left) return;
     this.#timer = setInterval(() => {
-      if (streams) this.#beginStream();
-      else if (!this.#begun) this.#begin({ 'content-type': `${this.type}; charset=utf-8` });
-      this.#sign(streams ? COMMENT : SPACE);
+      this.#begin(streams);
+      // What waits to be read is a sign of life, too.
+      if (!this.unread()) this.#write(streams ? COMMENT : SPACE);
     }, keepAlive);
   }
 
   open() {
-    this.#beginStream();
+    this.#begin(true);
     this.wait(true);
   }
 
-  #beginStream() {
-    if (!this.#begun) this.#begin(STREAM_HEADERS);
-    this.#streams = true;
-  }
-
-  /** Sends a sign of life, unless something waits to be read, which is one. @param {string} text */
-  #sign(text) {
-    if (!this.unread()) this.#write(text);
-  }
-
-  /** @param {object} headers */
-  #begin(headers) {
+  /** @param {boolean} streams */
+  #begin(streams) {
+    if (!this.#begun) {
+      const headers = { ...this.headers, ...(streams ? STREAM_HEADERS : this.#jsonHeaders) };
+      this.#response.writeHead(200, headers).flushHeaders();
+    }
     this.#begun = true;
-    this.begin(200, { ...this.headers, ...headers });
+    this.#streams ||= streams;
   }
 
   /** @param {object} head @param {Printed} body @param {boolean} [failed] @param {string} [number] */
   event(head, body, failed, number) {
+    if (this.rest) {
+      const told = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
+      return this.#sendEvent(told, failed, number);
+    }
     const start = `${JSON.stringify(head).slice(0, -1)},"${failed ? 'error' : 'result'}":`;
-    this.sendEvent(body, failed, number, start, '}');
+    return this.#sendEvent(body, failed, number, start, '}');
   }
 
   /**
@@ -133,7 +150,7 @@ export class HttpReply {
    * @param {string} [before]
    * @param {string} [after]
    */
-  sendEvent(body, failed, number, before = '', after = '') {
+  #sendEvent(body, failed, number, before = '', after = '') {
     const id = number ? `id: ${number}\n` : '';
     const start = `${failed ? 'event: error\n' : id}data: ${before}`;
     const end = `${after}\n\n`;
@@ -147,19 +164,29 @@ export class HttpReply {
     if (this.left) return;
     // Checked before this text is added, so that one long event does not cut off a reader that keeps up.
     if (this.unread() > this.#options.maxUnread) this.cut();
-    else this.push(...pieces);
-    this.progress();
+    else {
+      // HTTP/2 has no corks.
+      this.#response.cork?.();
+      for (const piece of pieces) this.#response.write(piece, this.#resume);
+      this.#response.uncork?.();
+    }
+    this.#progress();
   }
 
-  /** Call this after something was written or read. */
-  progress() {
+  /** Something was written or read. */
+  #progress() {
     if (!this.left) this.#backlog.update(this);
-    this.resume();
+    this.#resume();
+  }
+
+  /** Bytes that wait to be read. */
+  unread() {
+    return this.#response.writableLength ?? 0; // undefined in HTTP/2 when the stream is gone
   }
 
   /** Resolves when the reader has read most of what was sent, or has left. */
   async room() {
-    while (this.full() && !this.left)
+    while (this.unread() > MAX_WAITING && !this.left)
       await new Promise((resolve) => {
         this.#onRead = () => resolve(undefined);
       });
@@ -167,143 +194,78 @@ export class HttpReply {
 
   end() {
     clearInterval(this.#timer);
-    this.close();
-  }
-
-  cut() {
-    this.leave();
-    this.destroy();
-  }
-
-  leave() {
-    clearInterval(this.#timer);
-    this.#backlog.remove(this);
-    this.left = true;
-    this.resume();
-    this.onLeave?.();
-  }
-
-  // Implemented for Node and for fetch:
-  /** @param {number} _status @param {object} _headers @param {string} [_text] */
-  whole(_status, _headers, _text) {}
-  /** @param {number} _status @param {object} _headers */
-  begin(_status, _headers) {}
-  /** @param {...(string | Uint8Array)} _parts */
-  push(..._parts) {}
-  close() {}
-  destroy() {}
-  /** Bytes that wait to be read. */
-  unread() {
-    return 0;
-  }
-  /** Whether whatever can wait should. */
-  full() {
-    return false;
-  }
-}
-
-// --- Node ----------------------------------------------------------------------------------------------
-
-export class NodeReply extends HttpReply {
-  #response;
-
-  /**
-   * @param {any} response Node's `ServerResponse`
-   * @param {HttpOptions} options
-   * @param {import('./backlog.js').Backlog} backlog
-   */
-  constructor(response, options, backlog) {
-    super(options, backlog);
-    this.#response = response;
-    response.on('close', () => this.leave());
-    response.on('drain', () => this.progress());
-    // 'close' follows. Without a listener the error would end the process.
-    response.on('error', () => {});
-  }
-
-  /** @param {number} status @param {object} headers @param {string} [text] */
-  whole(status, headers, text) {
-    this.#response.writeHead(status, headers).end(text);
-  }
-
-  /** @param {number} status @param {object} headers */
-  begin(status, headers) {
-    this.#response.writeHead(status, headers).flushHeaders();
-  }
-
-  /** @param {...(string | Uint8Array)} pieces */
-  push(...pieces) {
-    const response = this.#response;
-    // HTTP/2 has no corks.
-    if (pieces.length > 1) response.cork?.();
-    for (const piece of pieces) response.write(piece, this.resume);
-    if (pieces.length > 1) response.uncork?.();
-  }
-
-  close() {
     this.#response.end();
   }
 
-  destroy() {
+  cut() {
+    this.#leave();
     this.#response.destroy();
   }
 
-  full() {
-    return this.unread() > MAX_WAITING;
-  }
-
-  unread() {
-    return this.#response.writableLength ?? 0; // undefined in HTTP/2 when the stream is gone
+  #leave() {
+    clearInterval(this.#timer);
+    this.#backlog.remove(this);
+    this.left = true;
+    this.#resume();
+    this.onLeave?.();
   }
 }
 
-// --- fetch ---------------------------------------------------------------------------------------------
-
-export class FetchReply extends HttpReply {
+/** What a reply needs of Node's `ServerResponse`, as a `Response`. */
+export class FetchResponse {
   #resolve = /** @type {(response: Response) => void} */ (() => {});
-  /** @type {Promise<Response>} */
+  /** Resolves when its head is known. @type {Promise<Response>} */
   response = new Promise((resolve) => (this.#resolve = resolve));
+  #head = /** @type {ResponseInit} */ ({});
   /** @type {ReadableStreamDefaultController | undefined} */
   #controller;
+  /** @type {Record<string, () => void>} */
+  #listeners = {};
   #room;
 
-  /** @param {HttpOptions} options @param {import('./backlog.js').Backlog} backlog */
-  constructor(options, backlog) {
-    super(options, backlog);
-    this.#room = options.maxUnread;
+  /** @param {number} room bytes that may wait */
+  constructor(room) {
+    this.#room = room;
   }
 
-  /** @param {number} status @param {object} headers @param {string} [text] */
-  whole(status, headers, text) {
-    this.#resolve(new Response(text ?? null, { status, headers: { ...headers } }));
+  /** @param {string} event @param {() => void} listener */
+  on(event, listener) {
+    this.#listeners[event] = listener;
   }
 
-  /** @param {number} status @param {object} headers */
-  begin(status, headers) {
+  /** @param {number} status @param {Record<string, string>} headers */
+  writeHead(status, headers) {
+    this.#head = { status, headers };
+    return this;
+  }
+
+  flushHeaders() {
     const stream = new ReadableStream(
       {
         start: (controller) => {
           this.#controller = controller;
         },
-        pull: () => this.progress(),
+        pull: () => this.#listeners.drain(),
         cancel: () => {
           this.#controller = undefined;
-          this.leave();
+          this.#listeners.close();
         },
       },
       { highWaterMark: this.#room, size: (chunk) => chunk.byteLength },
     );
-    this.#resolve(new Response(stream, { status, headers: { ...headers } }));
+    this.#resolve(new Response(stream, this.#head));
   }
 
-  /** @param {...(string | Uint8Array)} pieces */
-  push(...pieces) {
-    for (const piece of pieces)
-      this.#controller?.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
+  /** @param {string | Uint8Array} piece */
+  write(piece) {
+    this.#controller?.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
   }
 
-  close() {
-    this.#controller?.close();
+  /** @param {string} [text] */
+  end(text) {
+    if (!this.#controller) return this.#resolve(new Response(text ?? null, this.#head));
+    if (text) this.write(text);
+    this.#controller.close();
     this.#controller = undefined;
   }
 
@@ -312,12 +274,8 @@ export class FetchReply extends HttpReply {
     this.#controller = undefined;
   }
 
-  unread() {
+  get writableLength() {
     const free = this.#controller?.desiredSize;
     return free === undefined || free === null ? 0 : this.#room - free;
-  }
-
-  full() {
-    return this.unread() > this.#room / 4;
   }
 }

@@ -7,11 +7,10 @@ import { AbpError, safely } from '../../../js/common/errors.js';
 import { isLoopback } from '../../untrusted/src/addresses.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { refuse, versionOf } from './requests.js';
-import { FetchReply, JSON_TYPE, NodeReply } from './http-reply.js';
-import { RestReply, looksLikeRoute, mergeParams, readQuery, routeOf, versionIn } from './rest.js';
+import { FetchResponse, HttpReply, JSON_TYPE } from './http-reply.js';
+import { looksLikeRoute, mergeParams, readQuery, routeOf, versionIn } from './rest.js';
 
 /** @import { TaskServer } from './server.js' */
-/** @import { HttpReply } from './http-reply.js' */
 /** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*' }} HttpOptions */
 
 /**
@@ -30,7 +29,7 @@ import { RestReply, looksLikeRoute, mergeParams, readQuery, routeOf, versionIn }
  * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
  * @property {() => void} refused called when the body is not read to its end
  */
-/** @typedef {[reason: string, message: string, status: number]} Refusal */
+/** @typedef {[reason: string, message: string, status?: number]} Refusal `status` is that of HTTP, if it is not 200 */
 
 const TYPES = [JSON_TYPE, 'application/a2a+json'];
 const VERBS = 'GET, HEAD, POST, OPTIONS';
@@ -56,106 +55,79 @@ const CARDS = /** @type {const} */ ([
  */
 async function answer(server, asked, reply, options) {
   const { verb, place, query, headers, shared, user } = asked;
-  if (!isOwnName(asked, options.hosts)) {
-    reply.send(403, {});
+  const { origins } = options;
+  /** @param {number} status @param {object} [more] */
+  const send = (status, more = {}) => {
+    reply.send(status, more);
     asked.refused();
     return true;
-  }
+  };
+  if (!isOwnName(asked, options.hosts)) return send(403);
   const version = headers['a2a-version'] ?? versionIn(query);
-  const caller = { version, headers, user, extensions: extensionsOf(headers) };
   if (!headers['a2a-extensions'] && headers['x-a2a-extensions'])
     reply.extensionsHeader = 'x-a2a-extensions';
-  const allowed = allowOrigin(headers.origin, options.origins, reply);
-  if (verb === 'GET' || verb === 'HEAD') {
-    const card = cardAt(server, asked, version);
-    if (card) {
-      sendCard(reply, card, server.since, headers);
-      return true;
-    }
-  }
-  // A page of an origin that is not listed: it could not read the answer, but the request would have its effect.
-  if (
-    headers.origin &&
-    !allowed &&
-    options.origins.length > 0 &&
-    !isOwn(headers.origin, asked.origin)
-  ) {
-    reply.send(403, {});
-    asked.refused();
-    return true;
-  }
+  const allowed = allowOrigin(headers.origin, origins, reply);
+  const reads = verb === 'GET' || verb === 'HEAD';
+  if (reads && sendCard(server, asked, version, reply)) return true;
+  // A page of an origin that is not listed: it could not read the answer, but the request would have its effect. A proxy in front may
+  // speak TLS, so that of the agent's own pages only the hosts are the same.
+  const isOwn = asked.origin && headers.origin?.split('://')[1] === asked.origin.split('://')[1];
+  if (headers.origin && !allowed && origins.length > 0 && !isOwn) return send(403);
   if (verb === 'OPTIONS' && allowed) {
     const wanted = headers['access-control-request-headers'];
-    reply.send(204, {
+    return send(204, {
       'access-control-allow-methods': VERBS,
       'access-control-max-age': PREFLIGHT_AGE,
       ...(wanted && { 'access-control-allow-headers': wanted }),
     });
-    return true;
   }
   const route = routeOf(verb, place, shared, (tenant) => server.hasTenant(tenant));
   if (!route && (verb !== 'POST' || looksLikeRoute(place))) {
     if (shared) return false;
-    const unknown = verb === 'GET' || verb === 'HEAD' || verb === 'POST';
-    reply.send(unknown ? 404 : 405, unknown ? {} : { allow: VERBS });
-    return true;
+    return reads || verb === 'POST' ? send(404) : send(405, { allow: VERBS });
   }
-  const to = route ? new RestReply(reply) : reply;
+  reply.rest = route !== undefined;
   const dialect = route ? '1.0' : version;
   const why = verb === 'POST' ? unreadable(headers, options) : undefined;
   const text = why ?? (verb === 'POST' ? await asked.text(options.maxRequest) : '');
   if (text === undefined) return true;
   if (typeof text !== 'string') {
     // In HTTP+JSON each error has a status.
-    if (text[2] !== 200) reply.status = text[2];
-    refuse(to, dialect, text[0], text[1]);
+    if (text[2]) reply.status = text[2];
+    refuse(reply, dialect, text[0], text[1]);
     asked.refused();
     return true;
   }
-  if (!route) await server.receive(text, caller, to);
+  const extensions = readExtensions(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
+  const caller = { version, headers, user, extensions };
+  if (!route) await server.receive(text, caller, reply);
   else if (version && versionOf(version) !== '1.0')
-    refuse(to, dialect, 'VERSION_NOT_SUPPORTED', `HTTP+JSON needs A2A 1.0, not ${version}`);
-  else await server.receive(text || '{}', caller, to, (body) => read(route, verb, query, body));
+    refuse(reply, dialect, 'VERSION_NOT_SUPPORTED', `HTTP+JSON needs A2A 1.0, not ${version}`);
+  else {
+    const { method, params } = route;
+    await server.receive(text || '{}', caller, reply, (body) => ({
+      jsonrpc: '2.0',
+      method,
+      params: mergeParams(params, verb === 'POST' ? body : readQuery(query)),
+    }));
+  }
   return true;
 }
 
 /**
  * The same, but never rejects.
- * @param {TaskServer} server
- * @param {Asked} asked
- * @param {HttpReply} reply
- * @param {HttpOptions} options
+ * @param {Parameters<typeof answer>} given
  */
-async function safeAnswer(server, asked, reply, options) {
+async function safeAnswer(...given) {
   try {
-    return await answer(server, asked, reply, options);
+    return await answer(...given);
   } catch (error) {
     console.error('abp-bridge: answering a request failed:', error);
     // Fails if something was sent before.
-    safely(() => reply.send(500, {}), undefined);
+    safely(() => given[2].send(500, {}), undefined);
     return true;
   }
 }
-
-/**
- * Makes a JSON-RPC request.
- * @param {{ method: string, params: Record<string, unknown> }} route
- * @param {string} verb
- * @param {URLSearchParams} query
- * @param {unknown} body
- */
-const read = ({ method, params }, verb, query, body) => ({
-  jsonrpc: '2.0',
-  method,
-  params: mergeParams(params, verb === 'POST' ? body : readQuery(query)),
-});
-
-/**
- * Whether a page is the agent's own. A proxy in front may speak TLS, so that only the hosts are the same.
- * @param {string} origin of the page
- * @param {string} own origin of the request's URL
- */
-const isOwn = (origin, own) => own !== '' && origin.split('://')[1] === own.split('://')[1];
 
 /**
  * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine asks under that.
@@ -171,9 +143,9 @@ function isOwnName({ host, local }, hosts) {
     : isLoopback(name);
 }
 
-/** @param {Record<string, string>} headers */
-const extensionsOf = (headers) =>
-  (headers['a2a-extensions'] ?? headers['x-a2a-extensions'] ?? '')
+/** @param {string} [header] */
+const readExtensions = (header = '') =>
+  header
     .split(',')
     .map((uri) => uri.trim())
     .filter(Boolean);
@@ -185,7 +157,7 @@ const extensionsOf = (headers) =>
  * @param {HttpReply} reply
  */
 function allowOrigin(origin, origins, reply) {
-  if (origins !== '*' && origins.length === 0) return false;
+  if (origins.length === 0) return false;
   reply.headers.vary = 'Origin';
   if (!origin || (origins !== '*' && !origins.includes(origin))) return false;
   reply.headers['access-control-allow-origin'] = origin;
@@ -205,27 +177,20 @@ export function readOrigins(origins = []) {
 }
 
 /**
- * Why a body is not read, with the answer and its status.
+ * Why a body is not read.
  * @param {Record<string, string>} headers
  * @param {HttpOptions} options
  * @returns {Refusal | undefined}
  */
 function unreadable(headers, { maxRequest }) {
-  const { origin, 'content-type': type = '' } = headers;
+  const { origin, 'content-type': type = '', 'content-encoding': encoding = '' } = headers;
+  const wrong = (/** @type {string} */ what) =>
+    /** @type {Refusal} */ (['CONTENT_TYPE_NOT_SUPPORTED', `Unsupported Content-${what}.`]);
   // Any page may post here without a preflight unless the type is JSON. So pages must send that type.
   if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
-    return [
-      'CONTENT_TYPE_NOT_SUPPORTED',
-      `Unsupported Content-Type "${type}"; expected application/json.`,
-      200,
-    ];
-  const encoding = headers['content-encoding'];
-  if (encoding && encoding.trim().toLowerCase() !== 'identity')
-    return [
-      'CONTENT_TYPE_NOT_SUPPORTED',
-      `Unsupported Content-Encoding "${encoding}"; expected none.`,
-      200,
-    ];
+    return wrong(`Type "${type}"; expected application/json`);
+  if (!['', 'identity'].includes(encoding.trim().toLowerCase()))
+    return wrong(`Encoding "${encoding}"; expected none`);
   return Number(headers['content-length']) > maxRequest ? tooLarge(maxRequest) : undefined;
 }
 
@@ -239,40 +204,33 @@ const tooLarge = (longest) => [
 // --- Cards ---------------------------------------------------------------------------------------------
 
 /**
- * The card at the request's path, or undefined.
+ * Sends the card at the request's path, if there is one.
  * @param {TaskServer} server
  * @param {Asked} asked
  * @param {string | undefined} version
+ * @param {HttpReply} reply
  */
-function cardAt(server, { path, origin }, version) {
+function sendCard(server, { path, origin, headers }, version, reply) {
   const found = CARDS.find(([suffix]) => path.endsWith(suffix));
-  if (!found) return undefined;
+  if (!found) return false;
   const [suffix, name] = found;
   const url = `${origin}${path.slice(0, -suffix.length) || '/'}`;
   // 0.3 and 1.0 share a path.
-  return JSON.stringify(server.card(name ?? versionOf(version), url));
-}
-
-/**
- * @param {HttpReply} reply
- * @param {string} card
- * @param {Date} since when the card last changed
- * @param {Record<string, string>} headers
- */
-function sendCard(reply, card, since, headers) {
+  const card = JSON.stringify(server.card(name ?? versionOf(version), url));
   const etag = `"${hashOf(card)}"`;
   const { 'if-none-match': tags, 'if-modified-since': date } = headers;
   const known = tags
     ? tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
-    : Date.parse(date) >= Math.floor(since.getTime() / 1000) * 1000;
+    : Date.parse(date) >= Math.floor(server.since.getTime() / 1000) * 1000;
   const validators = {
     etag,
-    'last-modified': since.toUTCString(),
+    'last-modified': server.since.toUTCString(),
     'cache-control': 'public, max-age=3600',
     vary: ['A2A-Version', reply.headers.vary].filter(Boolean).join(', '),
   };
   if (known) reply.send(304, validators);
   else reply.send(200, { ...validators, 'content-type': `${JSON_TYPE}; charset=utf-8` }, card);
+  return true;
 }
 
 /** FNV-1a, twice. It only has to tell one card from another. @param {string} text */
@@ -314,7 +272,7 @@ export const httpListener = (server, options, backlog) => async (request, respon
     // The rest of the body is discarded, so that the sender goes on to read the answer.
     refused: () => request.resume(),
   };
-  const reply = new NodeReply(response, options, backlog);
+  const reply = new HttpReply(response, options, backlog);
   if (!(await safeAnswer(server, asked, reply, options))) next?.();
 };
 
@@ -359,7 +317,8 @@ function textOf(request, longest) {
  */
 export async function respond(server, request, options, backlog, user) {
   const { origin, host, pathname, searchParams } = new URL(request.url);
-  const reply = new FetchReply(options, backlog);
+  const response = new FetchResponse(options.maxUnread);
+  const reply = new HttpReply(response, options, backlog);
   const asked = {
     verb: request.method,
     path: pathname,
@@ -376,7 +335,7 @@ export async function respond(server, request, options, backlog, user) {
   };
   // Not awaited: the response of a stream is there as soon as it begins.
   void safeAnswer(server, asked, reply, options);
-  return reply.response;
+  return response.response;
 }
 
 /**

@@ -4,9 +4,7 @@
  * precedes them (the path that the agent is mounted at, a tenant) is ignored.
  */
 import { getOwn, isObject } from '../../../js/common/values.js';
-import { DIALECTS, retryAfterIn } from './dialects.js';
-
-/** @import { Printed, Reply } from './reply.js' */
+import { DIALECTS } from './dialects.js';
 
 const { methods, codes } = DIALECTS['1.0'];
 const [CREATE, GET, DELETE, LIST] = DIALECTS['1.0'].push;
@@ -98,79 +96,12 @@ const STATUS = new Map(
 );
 
 /** @param {{ code: number, message: string, data?: unknown }} error of JSON-RPC @param {number} [status] of HTTP */
-function errorBody({ code: number, message, data = [] }, status) {
+export function errorBody({ code: number, message, data = [] }, status) {
   const busy = getOwn(getOwn(data, '0'), 'reason') === 'RATE_LIMITED';
   const { code, status: name } = busy
     ? { code: 429, status: 'RESOURCE_EXHAUSTED' }
     : (STATUS.get(number) ?? { code: 500, status: 'INTERNAL' });
   return { error: { code: status ?? code, status: name, message, details: data } };
-}
-
-/**
- * Sends answers in this binding: results without an envelope, errors with their status.
- * @implements {Reply}
- */
-export class RestReply {
-  #http;
-
-  /** @param {import('./http-reply.js').HttpReply} http */
-  constructor(http) {
-    this.#http = http;
-    http.type = 'application/a2a+json';
-  }
-
-  get left() {
-    return this.#http.left;
-  }
-
-  /** @param {undefined | (() => void)} leave */
-  set onLeave(leave) {
-    this.#http.onLeave = leave;
-  }
-
-  /** @param {string[]} extensions */
-  set extensions(extensions) {
-    this.#http.extensions = extensions;
-  }
-
-  /** @param {number} ms */
-  unavailable(ms) {
-    this.#http.unavailable(ms);
-  }
-
-  /** @param {any} response */
-  answer({ result, error }) {
-    // A request that was refused before it was read has its status already.
-    const status = this.#http.status === 200 ? undefined : this.#http.status;
-    const body = error ? errorBody(error, status) : result;
-    if (error) this.#http.status = body.error.code;
-    const retryAfter = retryAfterIn(error?.data);
-    if (retryAfter) this.#http.headers['retry-after'] = `${retryAfter / 1000}`;
-    this.#http.sendJson(body, error !== undefined);
-  }
-
-  /** @param {boolean} [streams] */
-  wait(streams) {
-    this.#http.wait(streams);
-  }
-
-  open() {
-    this.#http.open();
-  }
-
-  /** @param {object} _head @param {Printed} body @param {boolean} [failed] @param {string} [number] */
-  event(_head, body, failed, number) {
-    const shown = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
-    this.#http.sendEvent(shown, failed, number);
-  }
-
-  room() {
-    return this.#http.room();
-  }
-
-  end() {
-    this.#http.end();
-  }
 }
 
 /**

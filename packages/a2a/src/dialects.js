@@ -43,15 +43,8 @@ export const STATES = [
 
 // --- Reading, in every version ----------------------------------------------------------------------
 
-/** Fields of several words, as a2a.proto spells them. ProtoJSON accepts both spellings. */
-const SNAKE = new Map(
-  [
-    ...['messageId', 'contextId', 'taskId', 'artifactId', 'mediaType', 'referenceTaskIds'],
-    ...['statusUpdate', 'artifactUpdate', 'lastChunk', 'acceptedOutputModes', 'historyLength'],
-    ...['returnImmediately', 'pageSize', 'pageToken', 'nextPageToken', 'statusTimestampAfter'],
-    ...['includeArtifacts', 'taskPushNotificationConfig', 'pushNotificationConfig'],
-  ].map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
-);
+/** How a2a.proto spells fields of several words. ProtoJSON accepts both spellings. @type {Map<string, string>} */
+const SNAKE = new Map();
 
 /**
  * A field by its name in JSON, in either spelling.
@@ -62,8 +55,12 @@ const SNAKE = new Map(
 export function getField(object, name) {
   const value = getOwn(object, name);
   if (value !== undefined) return value;
-  const spelled = SNAKE.get(name);
-  return spelled && getOwn(object, spelled);
+  let spelled = SNAKE.get(name);
+  if (!spelled) {
+    spelled = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    SNAKE.set(name, spelled);
+  }
+  return spelled === name ? undefined : getOwn(object, spelled);
 }
 
 /** @param {unknown} value @returns {unknown[]} */
@@ -105,67 +102,81 @@ export function readState(state) {
   return /** @type {TaskState} */ (Math.max(0, STATES.indexOf(/** @type {State} */ (word))));
 }
 
+/**
+ * Reads members, each by what it may hold, and leaves out those that are not there.
+ * @param {unknown} object
+ * @param {[name: string, kind: (value: unknown) => unknown][]} members
+ */
+function read(object, members) {
+  /** @type {any} */
+  const result = {};
+  for (const [name, kind] of members) {
+    const value = kind(getField(object, name));
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+}
+
+/** @param {string} names @param {(value: unknown) => unknown} kind @returns {[string, typeof kind][]} */
+const each = (names, kind) => names.split(' ').map((name) => [name, kind]);
+
+const FILE = each('uri bytes mimeType name', textOf);
+const PART = [
+  ...each('text url raw mediaType filename', textOf),
+  ...each('data', (value) => value),
+  ...each('metadata', record),
+];
+const MESSAGE = [
+  ...each('contextId taskId', textOf),
+  ...each('metadata', record),
+  ...each('extensions referenceTaskIds', texts),
+];
+const ARTIFACT = [
+  ...each('name description', textOf),
+  ...each('metadata', record),
+  ...each('extensions', texts),
+];
+
 /** Marks data that had to be wrapped for 0.3. */
 const WRAPPED = 'data_part_compat';
 
-/** @param {unknown} part @returns {Part} */
-function readPart(part) {
-  const file = getField(part, 'file');
-  const metadata = record(getField(part, 'metadata'));
+/** @param {unknown} given @returns {Part} */
+function readPart(given) {
+  const part = read(given, PART);
+  const { metadata } = part;
+  const file = getField(given, 'file');
   if (metadata && getField(metadata, WRAPPED) === true) {
-    const rest = Object.entries(metadata).filter(([key]) => key !== WRAPPED);
-    return compact({
-      data: getField(getField(part, 'data'), 'value'),
-      metadata: rest.length ? Object.fromEntries(rest) : undefined,
-    });
+    const rest = { ...metadata };
+    delete rest[WRAPPED];
+    const data = getField(part.data, 'value');
+    return compact({ data, metadata: Object.keys(rest).length ? rest : undefined });
   }
-  if (file !== undefined)
-    return compact({
-      url: textOf(getField(file, 'uri')),
-      raw: textOf(getField(file, 'bytes')),
-      mediaType: textOf(getField(file, 'mimeType')),
-      filename: textOf(getField(file, 'name')),
-      metadata,
-    });
-  return compact({
-    text: textOf(getField(part, 'text')),
-    data: getField(part, 'data'),
-    url: textOf(getField(part, 'url')),
-    raw: textOf(getField(part, 'raw')),
-    mediaType: textOf(getField(part, 'mediaType')),
-    filename: textOf(getField(part, 'filename')),
-    metadata,
-  });
+  if (file === undefined) return part;
+  const { uri: url, bytes: raw, mimeType: mediaType, name: filename } = read(file, FILE);
+  return compact({ url, raw, mediaType, filename, metadata });
 }
 
 /** @param {unknown} message @returns {Message} */
 export function readMessage(message) {
   const role = getField(message, 'role');
-  return compact({
+  return {
     messageId: textOf(getField(message, 'messageId')) ?? '',
     role: role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent',
     parts: list(getField(message, 'parts')).map(readPart),
-    contextId: textOf(getField(message, 'contextId')),
-    taskId: textOf(getField(message, 'taskId')),
-    metadata: record(getField(message, 'metadata')),
-    extensions: texts(getField(message, 'extensions')),
-    referenceTaskIds: texts(getField(message, 'referenceTaskIds')),
-  });
+    ...read(message, MESSAGE),
+  };
 }
 
 /** @param {unknown} artifact @returns {Artifact} */
 export function readArtifact(artifact) {
   // 0.1 numbers them.
   const index = getField(artifact, 'index');
-  return compact({
-    artifactId:
-      textOf(getField(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
+  const id = textOf(getField(artifact, 'artifactId'));
+  return {
+    artifactId: id ?? (Number.isInteger(index) ? `${index}` : ''),
     parts: list(getField(artifact, 'parts')).map(readPart),
-    name: textOf(getField(artifact, 'name')),
-    description: textOf(getField(artifact, 'description')),
-    metadata: record(getField(artifact, 'metadata')),
-    extensions: texts(getField(artifact, 'extensions')),
-  });
+    ...read(artifact, ARTIFACT),
+  };
 }
 
 /** @param {unknown} status @returns {Status} */
@@ -173,18 +184,16 @@ function readStatus(status) {
   const given = getField(status, 'message');
   const state = STATES[readState(getField(status, 'state'))];
   const message = record(given) && readMessage(given);
+  const timestamp = textOf(getField(status, 'timestamp'));
   return compact({
-    state,
-    timestamp: textOf(getField(status, 'timestamp')),
-    text: textOf(given),
-    message,
+    ...{ state, timestamp, text: textOf(given), message },
     ...readOutcome(state, message),
   });
 }
 
 /** @param {unknown} task @returns {Task} */
-export function readTask(task) {
-  return compact({
+export const readTask = (task) =>
+  compact({
     id: textOf(getField(task, 'id')) ?? '',
     contextId: textOf(getField(task, 'contextId')) ?? '',
     status: readStatus(getField(task, 'status')),
@@ -192,7 +201,6 @@ export function readTask(task) {
     history: list(getField(task, 'history')).map(readMessage),
     metadata: record(getField(task, 'metadata')),
   });
-}
 
 /**
  * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
@@ -276,17 +284,19 @@ export const readTasks = (result) =>
  * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
- * @property {(message: Message) => unknown} message
- * @property {(task: Task) => unknown} task
- * @property {(event: Event) => unknown} event as a stream has it, and the answer to a send
+ * @property {(state: State) => string} state
+ * @property {(message: Message) => object} message
+ * @property {(artifact: Artifact) => object} artifact
+ * @property {(status: Status) => object} status
+ * @property {(task: Task) => object} task
+ * @property {(event: Event) => object} event as a stream has it, and the answer to a send
  * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number | undefined }) => unknown} list
  * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
  * @property {boolean} explains whether errors carry `data`
  */
 
-/** What the gem's `final` says: not that the stream ends, but that the task has. @param {State} state */
-const isFinal = (state) =>
-  state === 'completed' || state === 'failed' || state === 'canceled' || state === 'rejected';
+/** @type {State[]} */
+const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
 
 /** Codes that every version has. @type {Record<string, number>} */
 const CODES = {
@@ -302,19 +312,6 @@ const CODES = {
   CONTENT_TYPE_NOT_SUPPORTED: -32005,
   INVALID_AGENT_RESPONSE: -32006,
 };
-
-/**
- * Prints a status with a version's states and messages.
- * @param {Status} status
- * @param {string} state
- * @param {(message: Message) => unknown} message
- */
-const printStatus = (status, state, message) =>
-  compact({
-    state,
-    timestamp: status.timestamp,
-    message: status.message && message(status.message),
-  });
 
 /** @type {Dialect} */
 const V10 = {
@@ -352,50 +349,50 @@ const V10 = {
   sendParams: () => ({}),
   notFound: (id) => `Task not found: ${id}`,
   notCancelable: (id) => `Task not cancelable: ${id}`,
+  state: (state) =>
+    `TASK_STATE_${state === 'unknown' ? 'UNSPECIFIED' : state.toUpperCase().replace('-', '_')}`,
   message: (message) => ({
     ...message,
     role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   }),
+  artifact: (artifact) => ({ ...artifact, metadata: artifact.metadata ?? {} }),
+  status({ state, timestamp, message }) {
+    return compact({
+      state: this.state(state),
+      timestamp,
+      message: message && this.message(message),
+    });
+  },
   // By name, since the other members of a stored task are private.
-  task: ({ id, contextId, status, artifacts, history, metadata = {} }) =>
-    compact({
+  task({ id, contextId, status, artifacts, history, metadata = {} }) {
+    return compact({
       id,
       contextId,
-      status: status10(status),
-      artifacts: artifacts.length ? artifacts.map(artifact10) : undefined,
-      history: history.length ? history.map(V10.message) : undefined,
+      status: this.status(status),
+      artifacts: artifacts.length ? artifacts.map((one) => this.artifact(one)) : undefined,
+      history: history.length ? history.map((one) => this.message(one)) : undefined,
       metadata,
-    }),
+    });
+  },
   event(event) {
-    if (event.kind === 'task') return { task: V10.task(event.task) };
-    if (event.kind === 'message') return { message: V10.message(event.message) };
+    if (event.kind === 'task') return { task: this.task(event.task) };
+    if (event.kind === 'message') return { message: this.message(event.message) };
     const { taskId, contextId, metadata = {} } = event;
     if (event.kind === 'status')
-      return { statusUpdate: { taskId, contextId, status: status10(event.status), metadata } };
+      return { statusUpdate: { taskId, contextId, status: this.status(event.status), metadata } };
+    const artifact = this.artifact(event.artifact);
+    const append = event.append || undefined;
+    const lastChunk = event.lastChunk || undefined;
     return {
-      artifactUpdate: compact({
-        taskId,
-        contextId,
-        artifact: artifact10(event.artifact),
-        append: event.append || undefined,
-        lastChunk: event.lastChunk || undefined,
-        metadata,
-      }),
+      artifactUpdate: compact({ taskId, contextId, artifact, append, lastChunk, metadata }),
     };
   },
-  list: (tasks, page) => ({ tasks: tasks.map(V10.task), ...page }),
+  list(tasks, page) {
+    return { tasks: tasks.map((task) => this.task(task)), ...page };
+  },
   pages: true,
   explains: true,
 };
-/** @param {Status} status */
-const status10 = (status) =>
-  printStatus(
-    status,
-    `TASK_STATE_${status.state === 'unknown' ? 'UNSPECIFIED' : status.state.toUpperCase().replace('-', '_')}`,
-    V10.message,
-  );
-/** @param {Artifact} artifact */
-const artifact10 = (artifact) => ({ ...artifact, metadata: artifact.metadata ?? {} });
 
 /** @type {Dialect} */
 const V03 = {
@@ -417,43 +414,27 @@ const V03 = {
   streamsErrors: true,
   lasting: false,
   noMethod: (method) => `Method not found: ${method}`,
+  state: (state) => state,
   message: (message) => ({ kind: 'message', ...message, parts: message.parts.map(part03) }),
-  task: ({ id, contextId, status, artifacts, history, metadata = {} }) =>
-    compact({
-      kind: 'task',
-      id,
-      contextId,
-      status: printStatus(status, status.state, V03.message),
-      artifacts: artifacts.length ? artifacts.map(artifact03) : undefined,
-      history: history.length ? history.map(V03.message) : undefined,
-      metadata,
-    }),
+  artifact: (artifact) => ({ ...V10.artifact(artifact), parts: artifact.parts.map(part03) }),
+  task(task) {
+    return { kind: 'task', ...V10.task.call(this, task) };
+  },
   event(event) {
-    if (event.kind === 'task') return V03.task(event.task);
-    if (event.kind === 'message') return V03.message(event.message);
+    if (event.kind === 'task') return this.task(event.task);
+    if (event.kind === 'message') return this.message(event.message);
     const { taskId, contextId, metadata = {} } = event;
-    if (event.kind === 'status')
-      return {
-        kind: 'status-update',
-        taskId,
-        contextId,
-        status: printStatus(event.status, event.status.state, V03.message),
-        final: event.final === true,
-        metadata,
-      };
+    if (event.kind === 'status') {
+      const final = event.final === true;
+      const status = this.status(event.status);
+      return { kind: 'status-update', taskId, contextId, status, final, metadata };
+    }
     const { append, lastChunk } = event;
-    const artifact = artifact03(event.artifact);
+    const artifact = this.artifact(event.artifact);
     return { kind: 'artifact-update', taskId, contextId, artifact, append, lastChunk, metadata };
   },
-  list: (tasks, page) => ({ tasks: tasks.map(V03.task), ...page }),
   explains: false,
 };
-/** @param {Artifact} artifact */
-const artifact03 = (artifact) => ({
-  ...artifact,
-  parts: artifact.parts.map(part03),
-  metadata: artifact.metadata ?? {},
-});
 
 /** @param {Part} part */
 function part03(part) {
@@ -499,66 +480,57 @@ const GEM = {
   sendParams: ({ taskId }) => (taskId ? { id: taskId } : {}),
   notFound: (id) => `Task ${id} not found`,
   notCancelable: (id) => `Task ${id} is already terminal`,
+  state: (state) => state.replace('-', '_'),
   message: (message) => message,
-  task: ({ id, contextId, status, artifacts, history }) => ({
-    id,
-    contextId,
-    status: statusGem(status),
-    artifacts: artifacts.map(artifactGem),
-    history,
-  }),
+  artifact: (artifact) => ({ ...artifact, extensions: artifact.extensions ?? [] }),
+  status(status) {
+    // The gem's messages are often plain strings.
+    const { text } = status;
+    return { ...V10.status.call(this, status), ...(text !== undefined && { message: text }) };
+  },
+  task({ id, contextId, status, artifacts, history }) {
+    const shown = artifacts.map((one) => this.artifact(one));
+    return { id, contextId, status: this.status(status), artifacts: shown, history };
+  },
   event(event) {
-    if (event.kind === 'task') return GEM.task(event.task);
+    if (event.kind === 'task') return this.task(event.task);
     if (event.kind === 'message') return event.message;
     const { taskId, contextId } = event;
-    if (event.kind === 'status')
-      return {
-        taskId,
-        contextId,
-        status: statusGem(event.status),
-        final: isFinal(event.status.state),
-        type: 'TaskStatusUpdateEvent',
-      };
+    if (event.kind === 'status') {
+      const status = this.status(event.status);
+      // Not that the stream ends, but that the task has.
+      const final = ENDS.includes(event.status.state);
+      return { taskId, contextId, status, final, type: 'TaskStatusUpdateEvent' };
+    }
     const { append, lastChunk } = event;
-    const artifact = artifactGem(event.artifact);
+    const artifact = this.artifact(event.artifact);
     return { taskId, contextId, artifact, append, lastChunk, type: 'TaskArtifactUpdateEvent' };
   },
-  list: (tasks) => tasks.map(GEM.task),
+  list(tasks) {
+    return tasks.map((task) => this.task(task));
+  },
   pages: false,
   explains: false,
 };
-/** @param {Status} status */
-const statusGem = (status) => ({
-  ...printStatus(status, status.state.replace('-', '_'), GEM.message),
-  // The gem's messages are often plain strings.
-  ...(status.text !== undefined && { message: status.text }),
-});
-/** @param {Artifact} artifact */
-const artifactGem = (artifact) => ({ ...artifact, extensions: artifact.extensions ?? [] });
 
 /** The dialects by name. */
 export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
-/** @typedef {{ operation: Operation | Refused, dialects: Dialect[] }} NamedOperation */
-
 /**
  * The operation that a method names, and the versions that have this name for it.
- * @type {Map<unknown, NamedOperation>}
+ * @type {Map<unknown, { operation: Operation | Refused, dialects: Dialect[] }>}
  */
 export const METHODS = new Map();
 for (const dialect of [V03, V10, GEM]) {
-  const named = /** @type {[Operation | Refused, string | undefined][]} */ ([
-    ...Object.entries(dialect.methods),
-    ...dialect.push.map((name) => ['push', name]),
-    ['extendedCard', dialect.extendedCard],
-  ]);
-  for (const [operation, name] of named) {
-    if (!name) continue;
-    /** @type {NamedOperation} */
-    const method = METHODS.get(name) ?? { operation, dialects: [] };
-    method.dialects.push(dialect);
-    METHODS.set(name, method);
-  }
+  const { methods, push, extendedCard } = dialect;
+  for (const [operation, names] of Object.entries({ ...methods, push, extendedCard }))
+    for (const name of [names ?? []].flat()) {
+      const known = METHODS.get(name)?.dialects ?? [];
+      METHODS.set(name, {
+        operation: /** @type {Operation | Refused} */ (operation),
+        dialects: [...known, dialect],
+      });
+    }
 }
 
 // --- Errors ------------------------------------------------------------------------------------------------

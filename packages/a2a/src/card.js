@@ -105,83 +105,56 @@ export function printCard(card, version, url, pushNotifications = false) {
   const extensions = extensionsOf(card);
   const { securitySchemes = {}, securityRequirements = [] } = card;
   const security = securityRequirements.map(legacyRequirement);
-  const optional = { ...(provider && { provider }), ...(iconUrl && { iconUrl }) };
-  switch (version) {
-    case '1.0':
-      return {
-        ...who,
-        supportedInterfaces,
-        capabilities: { streaming, pushNotifications, extensions, extendedAgentCard: false },
-        securitySchemes,
-        securityRequirements,
-        defaultInputModes,
-        defaultOutputModes,
-        skills: (card.skills ?? []).map(skillOf),
-        documentationUrl: documentationUrl ?? '',
-        signatures,
-        ...optional,
-      };
-    case 'gem':
-      return {
-        ...who,
-        capabilities: { streaming, pushNotifications, extendedAgentCard: false },
-        skills: (card.skills ?? []).map(({ name, description = '' }) => ({
-          name,
-          description,
-        })),
-        // The gem's clients speak JSON-RPC. The gem numbers its versions independently of A2A.
-        interfaces: [{ type: 'json-rpc', url: urlOf(supportedInterfaces) ?? url, version: '1.0' }],
-        securitySchemes: Object.values(securitySchemes).map(legacyScheme),
-        security,
-        extensions,
-      };
-    default: {
-      const legacy = supportedInterfaces.filter(isLegacy);
-      const preferred = legacy[0] ??
-        supportedInterfaces.find(speaksJsonRpc) ?? { url, protocolBinding: undefined };
-      const others = legacy.filter((one) => one !== preferred);
-      return {
-        ...who,
-        url: preferred.url,
-        // 0.2 has a single protocol and transport. A client of 1.0 can read this form, too.
-        ...(version === '0.3' && {
-          preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
-          protocolVersion: '0.3',
-          supportedInterfaces,
-          ...(others.length && {
-            additionalInterfaces: others.map(({ url, protocolBinding }) => ({
-              url,
-              transport: protocolBinding,
-            })),
-          }),
-        }),
-        capabilities: {
-          streaming,
-          pushNotifications,
-          extensions,
-        },
-        ...(Object.keys(securitySchemes).length && {
-          securitySchemes: Object.fromEntries(
-            Object.entries(securitySchemes).map(([key, scheme]) => [key, legacyScheme(scheme)]),
-          ),
-        }),
-        ...(security.length && { security }),
-        defaultInputModes,
-        defaultOutputModes,
-        skills: (card.skills ?? []).map(legacySkill),
-        ...(documentationUrl && { documentationUrl }),
-        ...(signatures.length && { signatures }),
-        ...optional,
-      };
-    }
-  }
+  const skills = (card.skills ?? []).map(skillOf);
+  const optional = filled({ provider, iconUrl });
+  if (version === '1.0')
+    return {
+      ...who,
+      supportedInterfaces,
+      capabilities: { streaming, pushNotifications, extensions, extendedAgentCard: false },
+      ...{ securitySchemes, securityRequirements, defaultInputModes, defaultOutputModes, skills },
+      ...{ documentationUrl: documentationUrl ?? '', signatures, ...optional },
+    };
+  const jsonRpc = supportedInterfaces.find((one) => one.protocolBinding === 'JSONRPC');
+  if (version === 'gem')
+    return {
+      ...who,
+      capabilities: { streaming, pushNotifications, extendedAgentCard: false },
+      skills: skills.map(({ name, description }) => ({ name, description })),
+      // The gem's clients speak JSON-RPC. The gem numbers its versions independently of A2A.
+      interfaces: [{ type: 'json-rpc', url: jsonRpc?.url ?? url, version: '1.0' }],
+      securitySchemes: Object.values(securitySchemes).map(legacyScheme),
+      ...{ security, extensions },
+    };
+  const legacy = supportedInterfaces.filter(isLegacy);
+  const preferred = legacy[0] ?? jsonRpc ?? { url, protocolBinding: undefined };
+  const additionalInterfaces = legacy
+    .filter((one) => one !== preferred)
+    .map((one) => ({ url: one.url, transport: one.protocolBinding }));
+  const schemes = Object.entries(securitySchemes).map(([key, one]) => [key, legacyScheme(one)]);
+  return {
+    ...who,
+    url: preferred.url,
+    // 0.2 has a single protocol and transport. A client of 1.0 can read this form, too.
+    ...(version === '0.3' && {
+      preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
+      protocolVersion: '0.3',
+      supportedInterfaces,
+      ...filled({ additionalInterfaces }),
+    }),
+    capabilities: { streaming, pushNotifications, extensions },
+    ...filled({ securitySchemes: Object.fromEntries(schemes), security }),
+    ...{ defaultInputModes, defaultOutputModes, skills: skills.map(legacySkill) },
+    ...filled({ documentationUrl, signatures }),
+    ...optional,
+  };
 }
 
-/** @param {CardInterface} one */
-const speaksJsonRpc = (one) => one.protocolBinding === 'JSONRPC';
-
-/** The URL of the first JSON-RPC interface. @param {CardInterface[]} interfaces */
-const urlOf = (interfaces) => interfaces.find(speaksJsonRpc)?.url;
+/** Leaves out members that are absent or empty. @param {Record<string, any>} object */
+const filled = (object) =>
+  Object.fromEntries(
+    Object.entries(object).filter(([, value]) => value && Object.keys(value).length > 0),
+  );
 
 /** The types of security schemes: 1.0 marks them by a member's name, 0.3 by `type`. */
 const SCHEMES = /** @type {const} */ ([
@@ -219,18 +192,8 @@ const skillOf = (skill) => ({
   securityRequirements: skill.securityRequirements ?? [],
 });
 
-/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {CardSkill} skill */
-function legacySkill(skill) {
-  const { id, name, description, tags, examples, inputModes, outputModes, securityRequirements } =
-    skillOf(skill);
-  return {
-    id,
-    name,
-    description,
-    tags,
-    ...(examples.length && { examples }),
-    ...(inputModes.length && { inputModes }),
-    ...(outputModes.length && { outputModes }),
-    ...(securityRequirements.length && { security: securityRequirements.map(legacyRequirement) }),
-  };
+/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {ReturnType<typeof skillOf>} skill */
+function legacySkill({ examples, inputModes, outputModes, securityRequirements, ...skill }) {
+  const security = securityRequirements.map(legacyRequirement);
+  return { ...skill, ...filled({ examples, inputModes, outputModes, security }) };
 }

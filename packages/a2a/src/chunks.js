@@ -45,10 +45,7 @@ class Chunks {
   /** Ids of the artifacts that have begun, and whether more of them is to come. @type {Map<string, boolean>} */
   #artifacts = new Map();
 
-  /**
-   * @param {import('./task.js').ExecutorContext} context
-   * @param {unknown} source
-   */
+  /** @param {import('./task.js').ExecutorContext} context @param {unknown} source */
   constructor(context, source) {
     this.#context = context;
     this.#iteration = new Iteration(source);
@@ -75,11 +72,7 @@ class Chunks {
     }
   }
 
-  /**
-   * @param {unknown} chunk
-   * @param {boolean} [last]
-   * @returns {Promise<boolean>} whether it was told
-   */
+  /** @param {unknown} chunk @param {boolean} [last] @returns {Promise<boolean>} whether it was told */
   async #emit(chunk, last = false) {
     const { lastChunk = last, ...artifact } = readChunk(chunk);
     const artifactId = artifact.artifactId || this.#id;
@@ -102,11 +95,7 @@ class Chunks {
   }
 }
 
-/**
- * A chunk is a text, a part, a list of these, or a piece of an artifact.
- * @param {unknown} chunk
- * @returns {Chunk}
- */
+/** A chunk is a text, a part, a list of these, or a piece of an artifact. @param {unknown} chunk @returns {Chunk} */
 function readChunk(chunk) {
   if (typeof chunk === 'string' || Array.isArray(chunk)) {
     const parts = [chunk].flat().map((part) => (typeof part === 'string' ? { text: part } : part));

@@ -93,10 +93,7 @@ export class HttpConnection {
     this.#limits = limits;
   }
 
-  /**
-   * Fetches the card from the first of the usual paths that has one.
-   * @param {number} timeout ms
-   */
+  /** Fetches the card from the first of the usual paths that has one. @param {number} timeout ms */
   async card(timeout) {
     const given = this.#given;
     const folder = given.href.replace(/[?#].*|\/?$/, '/');

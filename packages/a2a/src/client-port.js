@@ -51,10 +51,7 @@ export class PortConnection {
     return within(timeout, this.#send({ type: CARD, version: '1.0' }));
   }
 
-  /**
-   * @param {Dialect} dialect
-   * @param {object} request
-   */
+  /** @param {Dialect} dialect @param {object} request */
   open(dialect, request) {
     // A cancel is sent even under back-pressure.
     const kind = getOwn(request, 'method') === dialect.methods.cancel ? undefined : 'request';
@@ -118,10 +115,7 @@ export class PortResponses {
   #limit;
   #leave;
 
-  /**
-   * @param {number} limit responses that wait to be read
-   * @param {() => void} leave
-   */
+  /** @param {number} limit responses that wait to be read @param {() => void} leave */
   constructor(limit, leave) {
     this.#limit = limit;
     this.#leave = leave;

@@ -114,8 +114,8 @@ export class TaskClient {
   #tenant;
   /** Whether the agent recognises a message that comes again. */
   #repeats = false;
-  #requests = 0;
-  #views = 0;
+  /** Requests and views so far, which are named by that. */
+  #named = 0;
   /** The streams that are open, by their tasks in the table. @type {Map<core.Task, TaskStream>} */
   #watched = new Map();
   #dropped = 0;
@@ -205,10 +205,7 @@ export class TaskClient {
     return /** @type {Task | Message} */ (stream.task ?? stream.message);
   }
 
-  /**
-   * @param {Sendable} message
-   * @param {SendOptions} options
-   */
+  /** @param {Sendable} message @param {SendOptions} options */
   #sendsStreams(message, { signal, configuration }) {
     const { streamsAnswers, blocks } = /** @type {Dialect} */ (this.#dialect);
     if (typeof message !== 'string' && message.taskId && !streamsAnswers) return false;
@@ -228,19 +225,25 @@ export class TaskClient {
     return this.#stream('stream', message, options);
   }
 
-  /**
-   * @param {'send' | 'stream'} operation
-   * @param {Sendable} message
-   * @param {SendOptions} options
-   */
-  #stream(operation, message, options) {
+  /** @param {'send' | 'stream'} operation @param {Sendable} message @param {SendOptions} options */
+  #stream(operation, message, { configuration, metadata, signal }) {
     // Each attempt sends the same message, whatever its owner does with it meanwhile: it is known by its id and its content.
     const messageId = newId();
     /** @type {object | undefined} */
     let sent;
-    const params = () =>
-      (sent ??= JSON.parse(JSON.stringify(this.#sendParams(message, messageId, options))));
-    return new TaskStream(this.#streams, operation, params, undefined, options.signal);
+    const params = () => {
+      if (sent) return sent;
+      const given =
+        typeof message === 'string'
+          ? { parts: [{ text: message, mediaType: 'text/plain' }] }
+          : message;
+      const read = readMessage({ role: 'user', messageId, ...given });
+      const dialect = /** @type {Dialect} */ (this.#dialect);
+      const about = { ...dialect.sendParams(read), message: dialect.message(read) };
+      const how = { ...(configuration && { configuration }), ...(metadata && { metadata }) };
+      return (sent = JSON.parse(JSON.stringify({ ...about, ...how })));
+    };
+    return new TaskStream(this.#streams, operation, params, undefined, signal);
   }
 
   /**
@@ -256,11 +259,7 @@ export class TaskClient {
     return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal, lastEventId);
   }
 
-  /**
-   * @param {string} id
-   * @param {{ historyLength?: number }} [options]
-   * @returns {Promise<Task>}
-   */
+  /** @param {string} id @param {{ historyLength?: number }} [options] @returns {Promise<Task>} */
   get(id, options) {
     return this.#task('get', { id, ...options }, this.#limits.timeout);
   }
@@ -272,8 +271,15 @@ export class TaskClient {
    * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol has no other place for it
    * @returns {Promise<Task>}
    */
-  cancel(id, { reason } = {}) {
-    return this.#stop(id, reason, (state) => state === 'canceled');
+  async cancel(id, { reason } = {}) {
+    try {
+      return await this.#cancel(id, reason);
+    } catch (error) {
+      if (getOwn(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
+      const task = await this.get(id).catch(() => undefined);
+      if (task?.status.state !== 'canceled') throw error;
+      return task;
+    }
   }
 
   /**
@@ -304,7 +310,7 @@ export class TaskClient {
     return {
       begin: () => this.#begin(),
       view: (stream) => {
-        const view = new TaskView(/** @type {TaskTable} */ (this.#table), `${++this.#views}`, room);
+        const view = new TaskView(/** @type {TaskTable} */ (this.#table), `${++this.#named}`, room);
         this.#watched.set(view.handle, stream);
         view.table.wait(1);
         return view;
@@ -319,8 +325,7 @@ export class TaskClient {
         view.forget();
       },
       read: (response) => readEvent(this.#result(response)),
-      open: (operation, params, abortable, lastEventId) =>
-        this.#open(operation, params, abortable, lastEventId),
+      open: (...given) => this.#open(...given),
       get: (id) => this.get(id),
       cancel: (id, reason) => this.#cancel(id, reason),
       drop: (event) => {
@@ -371,28 +376,7 @@ export class TaskClient {
     this.#dialect = dialect;
   }
 
-  /** @param {Sendable} message @param {string} messageId @param {SendOptions} options */
-  #sendParams(message, messageId, { configuration, metadata }) {
-    const given =
-      typeof message === 'string'
-        ? { parts: [{ text: message, mediaType: 'text/plain' }] }
-        : message;
-    const read = readMessage({ role: 'user', messageId, ...given });
-    const { message: print, sendParams } = /** @type {Dialect} */ (this.#dialect);
-    return {
-      ...sendParams(read),
-      message: print(read),
-      ...(configuration && { configuration }),
-      ...(metadata && { metadata }),
-    };
-  }
-
-  /**
-   * @param {Operation} operation
-   * @param {object} params
-   * @param {boolean} [abortable]
-   * @param {string} [lastEventId]
-   */
+  /** @param {Operation} operation @param {object} params @param {boolean} [abortable] @param {string} [lastEventId] */
   #open(operation, params, abortable = true, lastEventId = undefined) {
     const dialect = /** @type {Dialect} */ (this.#dialect);
     const method = dialect.methods[operation];
@@ -404,54 +388,25 @@ export class TaskClient {
     }
     const tenant = this.#tenant;
     const about = tenant ? { tenant, ...params } : params;
-    const request = { jsonrpc: '2.0', id: ++this.#requests, method, params: about };
+    const request = { jsonrpc: '2.0', id: ++this.#named, method, params: about };
     const stream = operation === 'stream' || operation === 'resubscribe';
     return this.#connection.open(dialect, request, { stream, abortable, lastEventId });
   }
 
-  /**
-   * @param {Operation} operation
-   * @param {object} params
-   * @param {number} timeout ms
-   */
+  /** @param {Operation} operation @param {object} params @param {number} timeout ms */
   async #request(operation, params, timeout) {
     await this.#begin();
     return this.#result(await within(timeout, this.#open(operation, params)));
   }
 
-  /**
-   * @param {Operation} operation
-   * @param {object} params
-   * @param {number} timeout
-   * @returns {Promise<Task>}
-   */
+  /** @param {Operation} operation @param {object} params @param {number} timeout @returns {Promise<Task>} */
   async #task(operation, params, timeout) {
     const result = await this.#request(operation, params, timeout);
     if (!getOwn(result, 'status')) throw malformed(operation);
     return readTask(result);
   }
 
-  /**
-   * Cancels a task, and fetches it if the cancel is refused.
-   * @param {string} id
-   * @param {string | undefined} reason
-   * @param {(state: State) => boolean} isFine whether the refusal is no error when the task is in this state
-   */
-  async #stop(id, reason, isFine) {
-    try {
-      return await this.#cancel(id, reason);
-    } catch (error) {
-      if (getOwn(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
-      const task = await this.get(id).catch(() => undefined);
-      if (!task || !isFine(task.status.state)) throw error;
-      return task;
-    }
-  }
-
-  /**
-   * @param {string} id
-   * @param {string | undefined} reason
-   */
+  /** @param {string} id @param {string | undefined} reason */
   #cancel(id, reason) {
     const { timeout, grace } = this.#limits;
     const params = { id, ...(reason && { metadata: { reason } }) };
@@ -459,10 +414,7 @@ export class TaskClient {
     return this.#task('cancel', params, Math.max(timeout, grace));
   }
 
-  /**
-   * @param {unknown} response
-   * @returns {unknown} its result
-   */
+  /** @param {unknown} response @returns {unknown} its result */
   #result(response) {
     const error = getOwn(response, 'error');
     if (error) throw readError(/** @type {Dialect} */ (this.#dialect), error);
@@ -472,11 +424,7 @@ export class TaskClient {
   }
 }
 
-/**
- * @param {string} who
- * @param {Sendable} message
- * @param {SendOptions} options
- */
+/** @param {string} who @param {Sendable} message @param {SendOptions} options */
 function checkSend(who, message, options) {
   const isMessage = isObject(message) && Array.isArray(message.parts);
   if (typeof message !== 'string' && !isMessage)
@@ -510,7 +458,7 @@ function interfacesOf(card) {
   const listed = getOwn(card, 'supportedInterfaces');
   const spoken = Array.isArray(listed)
     ? firstOf(listed, MAX_INTERFACES).flatMap(spokenAt)
-    : legacyInterfaces(card);
+    : legacyInterfaces(card).flatMap(spokenAt);
   if (spoken.length > 0) return spoken;
   throw new AbpError(
     'NOT_SUPPORTED',
@@ -529,11 +477,11 @@ function spokenAt(one) {
   return [{ dialect, url: textOf(getOwn(one, 'url')), tenant, rest }];
 }
 
-/** @param {unknown} card of 0.3 @returns {Spoken[]} */
-function legacyInterfaces(card) {
-  const transport = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
-  const others = firstOf(getOwn(card, 'additionalInterfaces'), MAX_INTERFACES);
-  return [{ url: getOwn(card, 'url'), transport }, ...others]
-    .filter((one) => getOwn(one, 'transport') === 'JSONRPC')
-    .map((one) => ({ dialect: DIALECTS['0.3'], url: textOf(getOwn(one, 'url')), rest: false }));
-}
+/** Those of a card of 0.3, as 1.0 writes them. @param {unknown} card */
+const legacyInterfaces = (card) =>
+  [
+    { url: getOwn(card, 'url'), transport: getOwn(card, 'preferredTransport') ?? 'JSONRPC' },
+    ...firstOf(getOwn(card, 'additionalInterfaces'), MAX_INTERFACES),
+  ]
+    .map((one) => ({ url: getOwn(one, 'url'), protocolBinding: getOwn(one, 'transport') }))
+    .map((one) => ({ ...one, protocolVersion: '0.3' }));

@@ -46,12 +46,7 @@ export const STATES = [
 /** How a2a.proto spells fields of several words. ProtoJSON accepts both spellings. @type {Map<string, string>} */
 const SNAKE = new Map();
 
-/**
- * A field by its name in JSON, in either spelling.
- * @param {unknown} object
- * @param {string} name
- * @returns {any}
- */
+/** A field by its name in JSON, in either spelling. @param {unknown} object @param {string} name @returns {any} */
 export function getField(object, name) {
   const value = getOwn(object, name);
   if (value !== undefined) return value;
@@ -565,11 +560,7 @@ export function retryAfterIn(data) {
   return seconds >= 0 ? seconds * 1000 : undefined;
 }
 
-/**
- * Reads an error, by the reason that it names or by its code.
- * @param {Dialect} dialect
- * @param {unknown} error
- */
+/** Reads an error, by the reason that it names or by its code. @param {Dialect} dialect @param {unknown} error */
 export function readError(dialect, error) {
   const data = getOwn(error, 'data');
   const info = list(data).find((item) => getOwn(item, '@type') === ERROR_INFO);

@@ -114,10 +114,7 @@ async function answer(server, asked, reply, options) {
   return true;
 }
 
-/**
- * The same, but never rejects.
- * @param {Parameters<typeof answer>} given
- */
+/** The same, but never rejects. @param {Parameters<typeof answer>} given */
 async function safeAnswer(...given) {
   try {
     return await answer(...given);
@@ -165,11 +162,7 @@ function allowOrigin(origin, origins, reply) {
   return true;
 }
 
-/**
- * Checks the origins whose pages may send requests.
- * @param {unknown} origins
- * @returns {string[] | '*'}
- */
+/** Checks the origins whose pages may send requests. @param {unknown} origins @returns {string[] | '*'} */
 export function readOrigins(origins = []) {
   if (origins === '*') return origins;
   if (Array.isArray(origins)) return origins.map((origin) => exactOrigin(origin));
@@ -338,11 +331,7 @@ export async function respond(server, request, options, backlog, user) {
   return response.response;
 }
 
-/**
- * @param {Request} request
- * @param {number} longest
- * @returns {Promise<string | Refusal>}
- */
+/** @param {Request} request @param {number} longest @returns {Promise<string | Refusal>} */
 async function bodyOf(request, longest) {
   // In Firefox requests have no `body`.
   if (!request.body) {

@@ -61,10 +61,7 @@ export const looksLikeRoute = (path) => /\/(?:message|tasks\/[^/:]*):[^/]*$/.tes
 
 const NUMBERS = new Set(['historyLength', 'pageSize']);
 
-/**
- * The parameters in a query, with numbers and booleans as such.
- * @param {URLSearchParams} query
- */
+/** The parameters in a query, with numbers and booleans as such. @param {URLSearchParams} query */
 export const readQuery = (query) =>
   Object.fromEntries(
     [...query].map(([name, value]) => [

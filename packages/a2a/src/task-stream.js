@@ -188,11 +188,7 @@ export class TaskStream {
     }
   }
 
-  /**
-   * Asks for the task.
-   * @param {TaskView} view
-   * @returns {AsyncGenerator<Event, number>} the verdict on the answer
-   */
+  /** Asks for the task. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on the answer */
   async *#ask({ table, handle }) {
     let task;
     try {
@@ -209,10 +205,7 @@ export class TaskStream {
     return table.watchStep('asked', handle, core.WATCH_ENDED, 0);
   }
 
-  /**
-   * @param {Event} event
-   * @returns {number} 0 for one that is dropped
-   */
+  /** @param {Event} event @returns {number} 0 for one that is dropped */
   #apply(event) {
     const view = /** @type {TaskView} */ (this.#view);
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
@@ -237,10 +230,7 @@ export class TaskStream {
     if (view) this.act(view.table.watching(input, view.handle));
   }
 
-  /**
-   * Carries out what interrupts a step.
-   * @param {number} verdict
-   */
+  /** Carries out what interrupts a step. @param {number} verdict */
   act(verdict) {
     if (verdict & core.WATCH_CANCEL) void this.#cancel();
     if (verdict & core.WATCH_CLOSE) this.#responses?.close();
@@ -269,10 +259,7 @@ export class TaskStream {
     this.act(core.WATCH_CLOSE | (core.WATCH_STEPS << core.WATCH_STEP_SHIFT));
   }
 
-  /**
-   * Why the stream ends.
-   * @param {number} verdict
-   */
+  /** Why the stream ends. @param {number} verdict */
   #error(verdict) {
     const error = this.#reason(verdict);
     if (error instanceof AbpError && this.#id)

@@ -30,6 +30,7 @@ import { createTaskServer } from '../server.js';
 /** Events that may wait for one reader; of one that is slower the stream ends, and its task goes on. */
 const MAX_QUEUE = 4096;
 const V10 = DIALECTS['1.0'];
+const PUSH = 'TaskPushNotificationConfig';
 
 /** @type {Promise<any> | undefined} */
 let loading;
@@ -98,87 +99,51 @@ export class TaskRequestHandler {
     return context.user?.isAuthenticated ? this.#extended : this.#card;
   }
 
-  /** @param {any} params @param {any} context */
-  sendMessage(params, context) {
-    return this.#ask('SendMessage', 'SendMessageRequest', 'SendMessageResponse', params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  getTask(params, context) {
-    return this.#ask('GetTask', 'GetTaskRequest', 'Task', params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  cancelTask(params, context) {
-    return this.#ask('CancelTask', 'CancelTaskRequest', 'Task', params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  listTasks(params, context) {
-    return this.#ask('ListTasks', 'ListTasksRequest', 'ListTasksResponse', params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  createTaskPushNotificationConfig(params, context) {
-    const type = 'TaskPushNotificationConfig';
-    return this.#ask(`Create${type}`, type, type, params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  getTaskPushNotificationConfig(params, context) {
-    const type = 'TaskPushNotificationConfig';
-    return this.#ask(`Get${type}`, `Get${type}Request`, type, params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  listTaskPushNotificationConfigs(params, context) {
-    const list = 'ListTaskPushNotificationConfigs';
-    return this.#ask(list, `${list}Request`, `${list}Response`, params, context);
-  }
-
-  /** @param {any} params @param {any} context @returns {Promise<void>} */
-  async deleteTaskPushNotificationConfig(params, context) {
-    const remove = 'DeleteTaskPushNotificationConfig';
-    await this.#ask(remove, `${remove}Request`, undefined, params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  sendMessageStream(params, context) {
-    return this.#stream('SendStreamingMessage', 'SendMessageRequest', params, context);
-  }
-
-  /** @param {any} params @param {any} context */
-  resubscribe(params, context) {
-    return this.#stream('SubscribeToTask', 'SubscribeToTaskRequest', params, context);
-  }
+  sendMessage = this.#asks('SendMessage', 'SendMessageRequest', 'SendMessageResponse');
+  getTask = this.#asks('GetTask', 'GetTaskRequest', 'Task');
+  cancelTask = this.#asks('CancelTask', 'CancelTaskRequest', 'Task');
+  listTasks = this.#asks('ListTasks', 'ListTasksRequest', 'ListTasksResponse');
+  createTaskPushNotificationConfig = this.#asks(`Create${PUSH}`, PUSH, PUSH);
+  getTaskPushNotificationConfig = this.#asks(`Get${PUSH}`, `Get${PUSH}Request`, PUSH);
+  listTaskPushNotificationConfigs = this.#asks(
+    `List${PUSH}s`,
+    `List${PUSH}sRequest`,
+    `List${PUSH}sResponse`,
+  );
+  deleteTaskPushNotificationConfig = this.#asks(`Delete${PUSH}`, `Delete${PUSH}Request`);
+  sendMessageStream = this.#streams('SendStreamingMessage', 'SendMessageRequest');
+  resubscribe = this.#streams('SubscribeToTask', 'SubscribeToTaskRequest');
 
   // --- Requests --------------------------------------------------------------------------------------
 
   /**
    * @param {string} method
-   * @param {string} request the type of its parameters
-   * @param {string | undefined} result the type of what it is answered
-   * @param {any} params
-   * @param {any} context
-   * @returns {Promise<any>}
+   * @param {string} request the SDK's type of its parameters
+   * @param {string} [result] the type of what it is answered
+   * @returns {(params: any, context: any) => Promise<any>}
    */
-  async #ask(method, request, result, params, context) {
-    const types = await sdk();
-    const call = this.#open(types, method, request, params, context);
-    let response;
-    do response = await call.responses.next();
-    while (response === BEGUN);
-    const read = resultOf(types, response);
-    if (call.message) return call.message;
-    const answer = result && types[result].fromJSON(read);
-    return answer?.payload?.value ?? answer;
+  #asks(method, request, result) {
+    return async (params, context) => {
+      const types = await sdk();
+      const call = this.#open(types, method, request, params, context);
+      let response;
+      do response = await call.responses.next();
+      while (response === BEGUN);
+      const read = resultOf(types, response);
+      if (call.message) return call.message;
+      const answer = result && types[result].fromJSON(read);
+      return answer?.payload?.value ?? answer;
+    };
+  }
+
+  /** @param {string} method @param {string} request */
+  #streams(method, request) {
+    return (/** @type {any} */ params, /** @type {any} */ context) =>
+      this.#stream(method, request, params, context);
   }
 
   /**
-   * @param {string} method
-   * @param {string} request the type of its parameters
-   * @param {any} params
-   * @param {any} context
+   * @param {string} method @param {string} request @param {any} params @param {any} context
    * @returns {AsyncGenerator<any, void, undefined>}
    */
   async *#stream(method, request, params, context) {
@@ -204,11 +169,7 @@ export class TaskRequestHandler {
 
   /**
    * Has our server receive a request.
-   * @param {any} types
-   * @param {string} method
-   * @param {string} request
-   * @param {any} params
-   * @param {any} context
+   * @param {any} types @param {string} method @param {string} request @param {any} params @param {any} context
    * @returns {Call}
    */
   #open(types, method, request, params, context) {

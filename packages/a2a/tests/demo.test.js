@@ -56,6 +56,12 @@ test('the scenario refuses a speed that is none', async () => {
 });
 
 const manual = readFileSync(new URL('../../../docs/a2a.md', import.meta.url), 'utf8');
+const ENTRIES = { a2a: 'index', tasks: 'tasks', 'adapters/a2a-sdk': 'adapters/a2a-sdk' };
+/** What the reader of a sample has. */
+const GIVEN = `
+  const agentCard = { name: 'x' };
+  const agentExecutor = { async execute() {}, async cancelTask() {} };
+`;
 const samples = [...manual.matchAll(/```js\n(.*?)```/gs)].map(([, text]) => text);
 
 for (const [i, sample] of samples.entries())
@@ -63,11 +69,13 @@ for (const [i, sample] of samples.entries())
     const agent = await serve((ctx) => void ctx.emitArtifact({ parts: [{ text: 'step 1/10' }] }));
     t.after(() => agent.close());
     const source = sample
-      .replace("'abp-bridge/a2a'", JSON.stringify(new URL('../src/index.js', import.meta.url)))
+      .replace(/'abp-bridge\/(.+)'/, (_, name) =>
+        JSON.stringify(new URL(`../src/${ENTRIES[name]}.js`, import.meta.url)),
+      )
       .replace('https://agent.example/', agent.url)
       .replace('.listen(8080)', '.listen(0).unref()');
-    assert.ok(source.includes('packages/a2a/src/index.js'));
-    const script = ['--input-type=module', '--eval', source];
+    assert.ok(source.includes('packages/a2a/src/'));
+    const script = ['--input-type=module', '--eval', GIVEN + source];
     const { error, stderr } = await new Promise((resolve) => {
       execFile(process.execPath, script, (error, _, stderr) => resolve({ error, stderr }));
     });

@@ -32,10 +32,7 @@ export function readMessage(received, unversioned) {
 export const canHoldToken = (params) =>
   typeof params === 'object' && params !== null && !Array.isArray(params);
 
-/**
- * A request or a notification.
- * @param {{ id?: number, method: string, params: unknown }} says
- */
+/** A request or a notification. @param {{ id?: number, method: string, params: unknown }} says */
 export const message = ({ id, method, params }) => ({
   jsonrpc: '2.0',
   ...(id !== undefined && { id }),

@@ -14,7 +14,8 @@ export { Iteration };
  * @returns {Promise<unknown>} the result
  */
 export async function resultOfParts(peer, call, iteration) {
-  const collection = peer.wantsParts(call) ? undefined : new Collection();
+  const wanted = peer.dialect.progress?.wanted(call.params, 'onPartialResult');
+  const collection = wanted === undefined ? new Collection() : undefined;
   const { returned, value } = await iteration.run(async (part) => {
     if (collection) return collection.add(part);
     peer.progress(call, 'onPartialResult', part);

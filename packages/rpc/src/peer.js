@@ -176,7 +176,12 @@ export class Peer {
     this.dialect = DIALECTS[dialect];
     this.#trace = trace;
     const { tasks } = this.dialect;
-    if (tasks) this.#tasks = new TaskProgress(tasks, (task) => this.#stopTask(tasks.cancel, task));
+    if (tasks)
+      this.#tasks = new TaskProgress(tasks, (taskId) => {
+        const params = { taskId, ...(this.envelope && { _meta: this.envelope }) };
+        // Its answer says nothing that somebody waits for.
+        this.request(tasks.cancel, params, { timeout: STOP_TASK_TIMEOUT }).catch(() => {});
+      });
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
@@ -186,7 +191,7 @@ export class Peer {
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     transport.onUnreadable = (error) =>
       this.#whenReady(() => this.#malformed(rpc.RPC_PARSE, { error }));
-    transport.onClose = (cause) => this.#whenReady(() => this.#lost(cause));
+    transport.onClose = (cause) => this.#whenReady(() => this.#end('peer', cause, 'lost'));
     transport.onEnd = () => this.#whenReady(() => this.#halfClosed());
     if (start) this.start();
     const open = () => {
@@ -197,7 +202,15 @@ export class Peer {
     };
     ready()
       .then(open)
-      .catch((error) => this.#failed(error));
+      .catch((cause) => {
+        console.error(
+          'abp-bridge: the core could not be loaded, and the connection is closed:',
+          cause,
+        );
+        this.ended ??= this.error(rpc.RPC_INTERNAL, { cause });
+        this.#dispose();
+        for (const act of this.#early.splice(0)) act();
+      });
   }
 
   /** Begins to read, if the option `start` was false. Until then messages wait in the transport. */
@@ -289,11 +302,7 @@ export class Peer {
 
   /**
    * Makes a request on behalf of a call that was received.
-   * @internal
-   * @param {abp.Handle} parent that call, or 0
-   * @param {string} method
-   * @param {unknown} params
-   * @param {RequestOptions} options
+   * @internal @param {abp.Handle} parent that call, or 0 @param {string} method @param {unknown} params @param {RequestOptions} options
    * @returns {Promise<any>}
    */
   requestFor(parent, method, params, options) {
@@ -476,17 +485,12 @@ export class Peer {
   #response(id, answer) {
     const { core } = this.machine;
     const result = getOwn(answer, 'result');
-    const says = Object.hasOwn(answer, 'error')
-      ? rpc.ANSWER_ERROR
-      : this.dialect.needsInput?.(result)
-        ? rpc.INPUT_REQUIRED
-        : this.dialect.saysStopped?.(result)
-          ? rpc.ANSWER_STOPPED
-          : rpc.ANSWER_RESULT;
-    this.machine.feed(
-      (x, peer) => x.response(peer, core.idType(id), core.writeIdValue(id), says),
-      answer,
-    );
+    /** @type {Parameters<typeof core.x.response>[3]} */
+    let says = rpc.ANSWER_RESULT;
+    if (Object.hasOwn(answer, 'error')) says = rpc.ANSWER_ERROR;
+    else if (this.dialect.needsInput?.(result)) says = rpc.INPUT_REQUIRED;
+    else if (this.dialect.saysStopped?.(result)) says = rpc.ANSWER_STOPPED;
+    this.machine.feed((x, peer) => x.response(peer, ...core.id(id), says), answer);
   }
 
   /** @param {unknown} id @param {string} method @param {unknown} params */
@@ -500,20 +504,10 @@ export class Peer {
     call.batch = this.#batch;
     call.batch?.opened(call);
     this.#unsent.delete(id);
-    this.machine.feed(
-      (x, peer) => x.received(peer, core.idType(id), core.writeIdValue(id), fault, flags),
-      call,
-    );
+    this.machine.feed((x, peer) => x.received(peer, ...core.id(id), fault, flags), call);
     if (!call.handle) call.batch?.ended(call);
     // Its own handler answers; the work on the task is stopped by its signal.
     else if (method === this.dialect.tasks?.cancel) this.#tasks?.stopped(params);
-  }
-
-  /** @param {string} method @param {string} taskId */
-  #stopTask(method, taskId) {
-    const params = { taskId, ...(this.envelope && { _meta: this.envelope }) };
-    // Its answer says nothing that somebody waits for.
-    this.request(method, params, { timeout: STOP_TASK_TIMEOUT }).catch(() => {});
   }
 
   /** @param {string} method @param {unknown} params @returns {Handler | undefined} */
@@ -552,10 +546,11 @@ export class Peer {
   /** The other side stops what belongs to a name. @param {unknown} name */
   #stop(name) {
     const { requests } = this.machine.core.stop;
-    this.#tellNamed('stop_received', name, (call) =>
-      Boolean(
+    this.#tellNamed(
+      'stop_received',
+      name,
+      (call) =>
         call.names?.has(name) || (call.name === name && (requests ?? call.method) === call.method),
-      ),
     );
   }
 
@@ -565,7 +560,7 @@ export class Peer {
     this.#tellNamed('withdraw', name, (call) => call.name === name && call.method === withdraws);
   }
 
-  /** @param {'stop_received' | 'withdraw'} input @param {unknown} name @param {(call: ReceivedCall) => boolean} belongs */
+  /** @param {'stop_received' | 'withdraw'} input @param {unknown} name @param {(call: ReceivedCall) => unknown} belongs */
   #tellNamed(input, name, belongs) {
     if (name === undefined) return;
     for (const { handle } of this.#incomings(belongs))
@@ -593,10 +588,7 @@ export class Peer {
       invokeReportingErrors(listener, progress?.info);
       return true;
     }
-    const status = machine.feed(
-      (x, peer) => x.progress(peer, machine.core.idType(id), machine.core.writeIdValue(id)),
-      progress,
-    );
+    const status = machine.feed((x, peer) => x.progress(peer, ...machine.core.id(id)), progress);
     return status !== abp.E_STATE;
   }
 
@@ -641,11 +633,6 @@ export class Peer {
     this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
   }
 
-  /** Whether the caller of a request takes its result in parts. @param {ReceivedCall} request */
-  wantsParts({ params }) {
-    return this.dialect.progress?.wanted(params, 'onPartialResult') !== undefined;
-  }
-
   /** Resolves when the other side has read enough, where the transport can tell. */
   room() {
     return this.#transport.room?.();
@@ -677,7 +664,7 @@ export class Peer {
     );
   }
 
-  /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => boolean} matches */
+  /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => unknown} matches */
   #incomings(matches) {
     /** @type {ReceivedCall[]} */
     const found = [];
@@ -702,11 +689,7 @@ export class Peer {
     return core?.error(code) ?? { code: -32603, message };
   }
 
-  /**
-   * @internal
-   * @param {rpc.RpcError} error
-   * @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more]
-   */
+  /** @internal @param {rpc.RpcError} error @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more] */
   error(error, { name, message, data, cause } = {}) {
     const known = this.errorObject(error);
     return new RpcError(known.code, message ?? known.message, data, { name, cause });
@@ -730,14 +713,22 @@ export class Peer {
         else void this.#gatherInput(pending, what.result);
       },
       // What a handler's end still sends goes first.
-      session: () => queueMicrotask(() => this.#lost()),
+      session: () => queueMicrotask(() => this.#end('peer', undefined, 'lost')),
       drop: (counter) => {
         this.#traced(DROPPED[counter]);
         const { message: late } = this.#received;
         if (counter === abp.LATE)
           this.#tasks?.late(safely(() => getOwn(late, 'result'), undefined));
       },
-      queued: () => this.#startSoon(),
+      // Once everything that arrived together has been read, so that those which are cancelled in it never start.
+      queued: () => {
+        if (this.#starting) return;
+        this.#starting = true;
+        queueMicrotask(() => {
+          this.#starting = false;
+          this.machine.feed((x, peer) => x.start(peer));
+        });
+      },
       failed: (records) => {
         this.ended ??= this.error(rpc.RPC_INTERNAL);
         this.#dispose();
@@ -760,16 +751,6 @@ export class Peer {
     if (call?.batch) call.batch.ended(call, answer);
     else if (this.#batch) this.#batch.refused(answer);
     else this.#respond(answer);
-  }
-
-  /** Starts handlers once everything that arrived together has been read, so that requests cancelled in it never start. */
-  #startSoon() {
-    if (this.#starting) return;
-    this.#starting = true;
-    queueMicrotask(() => {
-      this.#starting = false;
-      this.machine.feed((x, peer) => x.start(peer));
-    });
   }
 
   // --- Out -----------------------------------------------------------------------------------------
@@ -885,12 +866,7 @@ export class Peer {
     this.machine.feed((x, peer) => x.half_closed(peer));
   }
 
-  /** The other side has gone away. @param {unknown} [cause] */
-  #lost(cause) {
-    this.#end('peer', cause, 'lost');
-  }
-
-  /** @param {'self' | 'peer'} closedBy @param {unknown} cause @param {'lost' | 'close'} input */
+  /** This side has ended it, or the other one has gone away. @param {'self' | 'peer'} closedBy @param {unknown} cause @param {'lost' | 'close'} input */
   #end(closedBy, cause, input) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
@@ -907,13 +883,5 @@ export class Peer {
     const why = this.ended ?? this.closedError();
     this.#traced('closed', undefined, why);
     this.#resolveClosed(why);
-  }
-
-  /** The core could not be loaded. @param {unknown} error */
-  #failed(error) {
-    console.error('abp-bridge: the core could not be loaded, and the connection is closed:', error);
-    this.ended ??= this.error(rpc.RPC_INTERNAL, { cause: error });
-    this.#dispose();
-    for (const act of this.#early.splice(0)) act();
   }
 }

@@ -77,18 +77,11 @@ export class PeerCore extends Core {
     this.unversioned = x.unversioned(pointer) === 1;
   }
 
-  /** @param {unknown} id @returns {rpc.IdType} */
-  idType(id) {
-    if (typeof id === 'number') return rpc.ID_NUMBER;
-    if (typeof id === 'string') return rpc.ID_TEXT;
-    return id === null ? rpc.ID_NULL : rpc.ID_OTHER;
-  }
-
-  /** Writes an id to the scratch if it is a text. @param {unknown} id @returns {number} its value */
-  writeIdValue(id) {
-    if (typeof id === 'number') return id;
-    if (typeof id !== 'string') return 0;
-    return this.writeId(id) || (id && NOT_WRITTEN) || 0;
+  /** An id as it goes in: its type and its value. One that is a text is written to the scratch. @param {unknown} id @returns {[rpc.IdType, number]} */
+  id(id) {
+    if (typeof id === 'number') return [rpc.ID_NUMBER, id];
+    if (typeof id === 'string') return [rpc.ID_TEXT, this.writeId(id) || (id && NOT_WRITTEN) || 0];
+    return [id === null ? rpc.ID_NULL : rpc.ID_OTHER, 0];
   }
 
   /**
@@ -97,11 +90,11 @@ export class PeerCore extends Core {
    * @param {unknown} reason
    */
   cancelReceived(id, reason) {
-    const value = this.writeIdValue(id);
+    const [type, value] = this.id(id);
     const at = typeof id === 'string' && value !== NOT_WRITTEN ? value : 0;
     const length = this.writeReason(reason, at);
     const readable = reason === undefined || typeof reason === 'string' ? 1 : 0;
-    return this.x.cancel_received(this.pointer, this.idType(id), value, at, length, readable);
+    return this.x.cancel_received(this.pointer, type, value, at, length, readable);
   }
 
   /**
@@ -110,7 +103,7 @@ export class PeerCore extends Core {
    * @returns {Fate} if that is FATE_RUNNING, `call` is its handle
    */
   became(id) {
-    const packed = this.x.became(this.pointer, this.idType(id), this.writeIdValue(id));
+    const packed = this.x.became(this.pointer, ...this.id(id));
     return /** @type {Fate} */ (packed & 255);
   }
 

@@ -1,10 +1,6 @@
 /** Base64. No function uses another of this file, so that each can be injected into a page as text. */
 
-/**
- * Encodes bytes as base64.
- * @param {Uint8Array} bytes what to encode
- * @returns {string} the base64 text
- */
+/** Encodes bytes as base64. @param {Uint8Array} bytes what to encode @returns {string} the base64 text */
 export function toBase64(bytes) {
   const native = /** @type {Uint8Array & { toBase64?: unknown }} */ (bytes).toBase64;
   if (typeof native === 'function') return native.call(bytes);

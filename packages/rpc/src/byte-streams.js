@@ -96,11 +96,7 @@ class StreamTransport extends Receiver {
   /** Those who wait until the other side has read. @type {(() => void)[]} */
   #waiting = [];
 
-  /**
-   * @param {typeof LineFraming | typeof HeaderFraming} Framing
-   * @param {Streams} streams
-   * @param {StreamOptions} [options]
-   */
+  /** @param {typeof LineFraming | typeof HeaderFraming} Framing @param {Streams} streams @param {StreamOptions} [options] */
   constructor(Framing, { readable, writable }, options = {}) {
     super();
     const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;

@@ -13,12 +13,7 @@ const INVALID_REQUEST = -32600;
  * that the request was answered with, if it was.
  */
 export class RpcError extends Error {
-  /**
-   * @param {number} code
-   * @param {string} message
-   * @param {unknown} [data]
-   * @param {{ name?: string, cause?: unknown }} [more]
-   */
+  /** @param {number} code @param {string} message @param {unknown} [data] @param {{ name?: string, cause?: unknown }} [more] */
   constructor(code, message, data, { name = 'RpcError', cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = name;

@@ -19,11 +19,7 @@ const PLATFORMS = new Map([
 const toldIn = (answer) =>
   getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
 
-/**
- * What became of the work, in the words of the other side if it has any.
- * @param {abp.Fate} fate
- * @param {unknown} told
- */
+/** What became of the work, in the words of the other side if it has any. @param {abp.Fate} fate @param {unknown} told */
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };

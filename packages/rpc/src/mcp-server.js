@@ -78,11 +78,7 @@ export class McpServer {
   #client = { version: undefined, clientInfo: {}, capabilities: {} };
   #capabilities;
 
-  /**
-   * Use {@link serveMcp}.
-   * @param {Peer} peer
-   * @param {ServerOptions} options
-   */
+  /** Use {@link serveMcp}. @param {Peer} peer @param {ServerOptions} options */
   constructor(peer, options) {
     requireOf('serveMcp', 'serverInfo', 'an object', options?.serverInfo);
     requireOptions('serveMcp', options, OPTIONS);

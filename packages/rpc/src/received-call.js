@@ -21,11 +21,7 @@ import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.j
 /** The handle of no call. It is not 0, which would mean: without a parent. */
 const ENDED = /** @type {rpc.Handle} */ (-1);
 
-/**
- * What became of the work.
- * @param {abp.Fate} fate
- * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
- */
+/** What became of the work. @param {abp.Fate} fate @param {{ report?: unknown, progress?: unknown }} [said] by its handler */
 function told(fate, { report, progress } = {}) {
   const reached = keptReport(progress);
   return {

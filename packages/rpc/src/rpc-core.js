@@ -36,10 +36,7 @@ const NOT_WRITTEN = 2 ** 32 - 1;
  * @extends {Core<'abp_peer', rpc.Exports, rpc.Config>}
  */
 export class PeerCore extends Core {
-  /**
-   * @param {rpc.Dialect} dialect
-   * @param {Limits} [limits]
-   */
+  /** @param {rpc.Dialect} dialect @param {Limits} [limits] */
   constructor(dialect, limits = {}) {
     super(module, rpc.CONFIG, { ...limits, dialect });
     const { x, pointer, instance } = this;
@@ -84,11 +81,7 @@ export class PeerCore extends Core {
     return [id === null ? rpc.ID_NULL : rpc.ID_OTHER, 0];
   }
 
-  /**
-   * Hands over a cancel that has come.
-   * @param {unknown} id
-   * @param {unknown} reason
-   */
+  /** Hands over a cancel that has come. @param {unknown} id @param {unknown} reason */
   cancelReceived(id, reason) {
     const [type, value] = this.id(id);
     const at = typeof id === 'string' && value !== NOT_WRITTEN ? value : 0;

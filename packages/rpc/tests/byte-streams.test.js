@@ -286,6 +286,9 @@ for (const framing of [LINES, HEADERS]) {
         },
       );
       assert.deepEqual(await web.reached(1), [['closed', 'TRANSPORT_ERROR The stream failed: no']]);
+      const readable = new ReadableStream({ start: (controller) => controller.error() });
+      const unsaid = open(framing, {}, { readable, writable: new WritableStream() });
+      assert.match((await unsaid.reached(1))[0][1], /^TRANSPORT_ERROR The stream failed/);
     });
 
     test('a peer that does not read is given up when too much waits for it', async () => {

@@ -25,11 +25,7 @@ const newOurs = () => {
   return FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
 };
 
-/**
- * @param {unknown} id
- * @param {unknown[]} from the ids to replace
- * @param {unknown[]} to what replaces them, in the same order
- */
+/** @param {unknown} id @param {unknown[]} from the ids to replace @param {unknown[]} to what replaces them, in the same order */
 const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
 
 /** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */

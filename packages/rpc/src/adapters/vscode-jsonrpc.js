@@ -11,20 +11,12 @@ const LSP = {
   abandons: true,
 };
 
-/**
- * An event in the form of vscode-jsonrpc.
- * @template T
- */
+/** An event in the form of vscode-jsonrpc. @template T */
 class Emitter {
   /** @type {Set<(value: T) => void>} */
   #listeners = new Set();
 
-  /**
-   * Subscribes.
-   * @param {(value: T) => void} listener
-   * @param {unknown} [thisArg]
-   * @param {{ dispose(): void }[]} [disposables]
-   */
+  /** Subscribes. @param {(value: T) => void} listener @param {unknown} [thisArg] @param {{ dispose(): void }[]} [disposables] */
   event = (listener, thisArg, disposables) => {
     const call = (/** @type {T} */ value) => listener.call(thisArg, value);
     this.#listeners.add(call);

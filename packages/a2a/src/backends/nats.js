@@ -51,6 +51,8 @@ const WITHOUT_CONSUMERS = 30_000;
 const PULL = 256;
 /** Ns after which the server forgets a consumer that nobody asks. */
 const FORGOTTEN_AFTER = 30_000_000_000;
+/** Records that may come while a watcher reads the past; it then reads on. */
+const MAX_COME = 1024;
 /** Ms between signs of life of a consumer: one whose server is gone is made anew when two are missing. */
 const HEARTBEAT = 1000;
 /** Ms between two looks at whether the consumer has what was stored at the one before. */
@@ -132,8 +134,8 @@ const recordOf = ({ seq, data }) => ({ seq, data });
 
 /**
  * One who watches a task: reads the past, then takes what the process's consumer brings. `last` is the latest message of the
- * task that was looked at, and `behind` says that there is more to be read.
- * @typedef {{ task: string, last: number, onRecord: (record: LogRecord) => void, stopped: boolean, reading: boolean, behind: boolean }} Watcher
+ * task that was looked at; `behind` says that there is more to be read, and `come` has all that came while it was reading.
+ * @typedef {{ task: string, last: number, onRecord: (record: LogRecord) => void, stopped: boolean, reading: boolean, behind: boolean, come: Stored[] }} Watcher
  */
 
 /** A copy of a long list's entries. */
@@ -518,7 +520,7 @@ class NatsBackend {
   watch(task, after, onRecord) {
     if (this.#closed) throw unavailable();
     requireName(task);
-    const state = { last: after, stopped: false, reading: false, behind: false };
+    const state = { last: after, stopped: false, reading: false, behind: false, come: [] };
     /** @type {Watcher} */
     const watcher = { task, onRecord, ...state };
     const key = token(task);
@@ -551,7 +553,7 @@ class NatsBackend {
     if (!watcher.stopped) invokeReportingErrors(watcher.onRecord, record);
   }
 
-  /** Gives a watcher what is there. @param {Watcher} watcher */
+  /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
   async #read(watcher) {
     watcher.behind = true;
     if (watcher.reading) return;
@@ -570,6 +572,7 @@ class NatsBackend {
       }
     }
     watcher.reading = false;
+    for (const message of watcher.come.splice(0)) this.#take(watcher, message);
   }
 
   /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
@@ -632,9 +635,12 @@ class NatsBackend {
     if (!watchers) return;
     const message = { subject, seq, data: decoder.decode(data), expected: expectedIn(headers) };
     for (const watcher of watchers) {
-      // What comes while it reads, it reads.
-      if (watcher.reading) watcher.behind = true;
-      else this.#take(watcher, message);
+      if (!watcher.reading) this.#take(watcher, message);
+      // Of several that expect the same one to be the latest, the first is a record: none may be missing.
+      else if (watcher.come.push(message) > MAX_COME) {
+        watcher.come = [];
+        watcher.behind = true;
+      }
     }
   }
 

@@ -6,7 +6,7 @@
  */
 import { safely } from '../../../../js/common/errors.js';
 import { printCursor, requireEntry, stateIn } from '../backends/backend.js';
-import { pause } from '../pause.js';
+import { RETRY, pause } from '../pause.js';
 import { isUnreadable } from './records.js';
 
 /** @import { IndexEntry } from '../backends/backend.js' */
@@ -21,8 +21,6 @@ export const ENDED = 'ended';
 const HOUR = 3_600_000;
 /** Characters of a user that the index has; of a longer one it knows nothing. */
 const MAX_USER = 1024;
-/** Ms before something that failed is tried again. */
-const RETRY = 100;
 
 /** @param {number} ms since 1970 */
 export const hourOf = (ms) => Math.floor(ms / HOUR);

@@ -5,14 +5,12 @@
  */
 import { unavailable } from '../backends/backend.js';
 import { newId } from '../ids.js';
-import { pause } from '../pause.js';
+import { RETRY, pause } from '../pause.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 
 /** The part of a term for which an owner relies on its lease. Who would take over waits for a whole one. */
 const SAFE = 2 / 3;
-/** Ms before something that failed is tried again. */
-const RETRY = 100;
 /** Entries of the list that are read at once. */
 const PAGE = 1000;
 /** Leases that are looked at in a sweep. */

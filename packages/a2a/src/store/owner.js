@@ -8,7 +8,7 @@ import { AbpError } from '../../../../js/common/errors.js';
 import { STATES, readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
-import { pause } from '../pause.js';
+import { RETRY, pause } from '../pause.js';
 import { statusOf, withOutcome } from '../task.js';
 import { keepEvent, printRecord } from './records.js';
 
@@ -22,8 +22,6 @@ const MAX_EVENTS = 256;
 const OVERHEAD = 1024;
 /** Characters that are counted for an event besides its own. */
 const WAITING = 128;
-/** Ms before something is tried again. */
-const RETRY = 100;
 
 /** @typedef {{ event: TaskEvent, text: string, name?: string }} Queued with the name of its object, where it is too long for a record */
 /** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt what a run is to answer */

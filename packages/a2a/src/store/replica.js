@@ -5,6 +5,7 @@ import * as core from '../tasks-boundary.js';
 import { unavailable } from '../backends/backend.js';
 import { newId } from '../ids.js';
 import { reused } from '../repeats.js';
+import { RETRY } from '../pause.js';
 import { MAX_HISTORY_MESSAGES } from '../task.js';
 import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from './records.js';
 
@@ -16,9 +17,6 @@ import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from '
 
 /** In place of a mark's name, for a message that was stored without. @param {Message} message */
 const nameless = ({ messageId }) => `id ${messageId}`;
-
-/** Ms before what could not be read is read again. */
-const RETRY = 100;
 
 /** Times that a record is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;

@@ -1,16 +1,7 @@
 /** `<abp-inspector>`: shows what happens on connections, live or from a recording. */
 import { Log, eventsOf } from './log.js';
 import { CSS } from './style.js';
-import {
-  COLUMNS,
-  button,
-  callView,
-  contentView,
-  counterViews,
-  make,
-  retitle,
-  rowView,
-} from './views.js';
+import { COLUMNS, button, callView, counterViews, make, retitle, rowView } from './views.js';
 
 /** @import { TraceListener } from '../../../js/types/trace.js' */
 /** @import { Kind, Row } from './log.js' */
@@ -96,7 +87,7 @@ export class AbpInspector extends Base {
       'div',
       { class: 'bar', role: 'group', 'aria-label': 'Inspector' },
       this.#pauseButton,
-      button('Clear', () => this.#clear()),
+      button('Clear', () => (this.#log.clear(), this.#renew())),
       this.#filter,
       this.#search,
       button('Open recording…', () => this.#file.click()),
@@ -257,8 +248,7 @@ export class AbpInspector extends Base {
   #matches({ kind, title, id, content = '' }) {
     const kinds = FILTERS[this.#filter.selectedIndex][2];
     if (kinds.length && !kinds.includes(kind)) return false;
-    const needle = this.#needle;
-    return !needle || `${title}\n${id}\n${content}`.toLowerCase().includes(needle);
+    return `${title}\n${id}\n${content}`.toLowerCase().includes(this.#needle);
   }
 
   #renderRows() {
@@ -267,23 +257,18 @@ export class AbpInspector extends Base {
     // Whoever has scrolled up wants to read.
     const follows = panel.scrollHeight - panel.scrollTop - panel.clientHeight < 40;
     const first = rows[0]?.number ?? Infinity;
-    while (this.#items.length && this.#items[0].row.number < first) {
-      this.#items.shift()?.item.remove();
-    }
-    const added = [];
-    for (const row of rows.slice(Math.max(0, this.#shown + 1 - first))) {
-      if (!this.#matches(row)) continue;
-      const fill = (/** @type {HTMLElement} */ details) => details.append(contentView(row));
-      const item = rowView(row, start, fill);
-      this.#items.push({ row, item });
-      added.push(item);
-    }
-    for (const { row, item } of this.#log.changed.size ? this.#items : []) {
-      if (this.#log.changed.has(row)) retitle(item, row);
-    }
-    this.#log.changed.clear();
+    while (this.#items[0]?.row.number < first) this.#items.shift()?.item.remove();
+    const fresh = rows.slice(Math.max(0, this.#shown + 1 - first));
+    const added = fresh
+      .filter((row) => this.#matches(row))
+      .map((row) => ({ row, item: rowView(row, start) }));
+    this.#items.push(...added);
+    const { changed } = this.#log;
+    for (const { row, item } of changed.size ? this.#items : [])
+      if (changed.has(row)) retitle(item, row);
+    changed.clear();
     this.#shown = rows[rows.length - 1]?.number ?? this.#shown;
-    this.#rows.append(...added);
+    this.#rows.append(...added.map(({ item }) => item));
     if (!this.#rows.querySelector('summary[tabindex="0"]')) this.#point(this.#items[0]?.item);
     if (follows && added.length) panel.scrollTop = panel.scrollHeight;
     this.#noRows.hidden = this.#items.length > 0;
@@ -302,12 +287,11 @@ export class AbpInspector extends Base {
       'tr',
     );
     const at = focused ? [...this.#calls.rows].indexOf(/** @type {any} */ (focused)) : -1;
-    const views = [];
-    for (const call of this.#log.calls.values()) {
-      const { id, name, state, end } = call;
-      if (needle && !`${name}\n${id}\n${state}\n${end}`.toLowerCase().includes(needle)) continue;
-      views.push(callView(call, now, () => this.#showMessages(id)));
-    }
+    const views = [...this.#log.calls.values()]
+      .filter(({ id, name, state, end }) =>
+        `${name}\n${id}\n${state}\n${end}`.toLowerCase().includes(needle),
+      )
+      .map((call) => callView(call, now, () => this.#showMessages(call.id)));
     this.#calls.replaceChildren(...views);
     // What is shown anew keeps the focus.
     if (at >= 0) this.#calls.rows[Math.min(at, views.length - 1)]?.querySelector('button')?.focus();
@@ -327,19 +311,12 @@ export class AbpInspector extends Base {
     const { counts, reasons, start = 0 } = this.#log;
     /** @type {Record<string, number>} */
     const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, overrun: 0, refused: 0 };
-    let asked = false;
-    for (const { counters } of this.#targets.keys()) {
-      if (!counters) continue;
-      asked = true;
-      for (const each of Array.isArray(counters) ? counters : [counters]) {
-        for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count;
-      }
-    }
+    const asked = [...this.#targets.keys()].flatMap(({ counters }) => (counters ? [counters] : []));
     // A recording has no core to ask.
-    if (!asked) {
-      for (const [name, count] of counts)
-        sum[name === 'unknown type' ? 'unknownType' : name] = count;
-    }
+    const own = Object.fromEntries(counts);
+    own.unknownType = own['unknown type'] ?? 0;
+    for (const each of asked.length ? asked.flat() : [own])
+      for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count;
     this.#counters.replaceChildren(...counterViews(sum));
     const items = reasons.map(({ time, text }) =>
       make('li', {}, `${((time - start) / 1000).toFixed(3)} s: ${text}`),
@@ -354,11 +331,6 @@ export class AbpInspector extends Base {
     this.#paused = !this.#paused;
     this.#pauseButton.setAttribute('aria-pressed', `${this.#paused}`);
     if (!this.#paused) this.#schedule();
-  }
-
-  #clear() {
-    this.#log.clear();
-    this.#renew();
   }
 
   /** @param {string} name of a tab */

@@ -1,6 +1,6 @@
 /** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
 import { getOwn } from '../../../js/common/values.js';
-import { snapshot } from './recorder/snapshot.js';
+import { readableCopy } from './recorder/readable-copy.js';
 import { lineOf } from './trace.js';
 
 /** @import { TraceEvent } from '../../../js/types/trace.js' */
@@ -12,29 +12,21 @@ const MAX_REASONS = 200;
 const MAX_CONTENT = 20_000;
 const MAX_CONTENTS = 8_000_000;
 
-/**
- * What a row is about; the filter offers these.
- * @typedef {'call' | 'result' | 'failed' | 'cancel' | 'progress' | 'session' | 'problem' | 'other'} Kind
- */
+/** @typedef {'agent' | 'app'} Side */
+/** @typedef {'call' | 'result' | 'failed' | 'cancel' | 'progress' | 'session' | 'problem' | 'other'} Kind What a row is about: the filter offers these. */
 
 /**
  * @typedef {object} Row
  * @property {number} number the first is 1
  * @property {number} time ms
  * @property {Kind} kind
- * @property {'agent' | 'app' | undefined} from who sent the message; undefined if it is none
- * @property {'agent' | 'app'} side on which it was seen
- * @property {number} connection
+ * @property {Side} [from] who sent the message, if it is one
+ * @property {Side} side on which it was seen
  * @property {string} title
  * @property {string} id of the call, or empty
- * @property {string | undefined} content as text; undefined if it is not kept any more
- * @property {number | undefined} frame
- * @property {Flow} [flow] of a row that stands for the progress and the chunks of a call
- */
-
-/**
- * What one row stands for: so many messages of each kind, and how far the call is.
- * @typedef {{ progress: number, chunks: number, credits: number, done: string }} Flow
+ * @property {string} [content] as text, as long as it is kept
+ * @property {number} [frame]
+ * @property {{ counts: Record<string, number>, done: string }} [gathered] how many messages of each type it stands for, and how far the call is
  */
 
 /**
@@ -42,15 +34,15 @@ const MAX_CONTENTS = 8_000_000;
  * @property {string} id
  * @property {string} name
  * @property {string} direction
- * @property {'agent' | 'app'} side
+ * @property {Side} side
  * @property {'waiting' | 'running' | 'stopping' | 'ended'} state
  * @property {number} began ms
- * @property {number | undefined} ended ms
- * @property {number | undefined} deadline ms
+ * @property {number} [ended] ms
+ * @property {number} [deadline] ms
  * @property {string} parent its id, or empty
  * @property {string} progress
- * @property {{ chunks: number, unread: number, bytes: number } | undefined} stream how many chunks have come or were sent, and
- *   what of them the reader has not granted again: chunks, and bytes
+ * @property {{ chunks: number, unread: number, bytes: number }} [stream] how many chunks have come or were sent, and what of them the
+ *   reader has not granted again: chunks, and bytes
  * @property {string} end how it ended, or empty
  * @property {Kind} endKind
  */
@@ -64,14 +56,19 @@ export const REASONS = {
   overrun: "more chunks than the stream's window allows",
 };
 
-/** @param {string} type of a message @returns {Kind} */
-function kindOf(type) {
-  if (/^(capabilities\/call|elicitation\/request)$/.test(type)) return 'call';
-  if (/^(capabilities\/|)cancel/.test(type)) return 'cancel';
-  if (/^(progress|bridge\/chunk|bridge\/credit)$/.test(type)) return 'progress';
-  if (/^(initialize|shutdown|bridge\/)/.test(type)) return 'session';
-  return 'other';
-}
+/** What messages are about, by their types. @type {[RegExp, Kind][]} */
+const KINDS = [
+  [/^(capabilities\/call|elicitation\/request)$/, 'call'],
+  [/^(capabilities\/|)cancel/, 'cancel'],
+  [/^(progress|bridge\/chunk|bridge\/credit)$/, 'progress'],
+  [/^(initialize|shutdown|bridge\/)/, 'session'],
+];
+
+/** @param {Side} side @returns {Side} */
+export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
+
+/** Names a call. @param {number} connection @param {string} direction @param {string} id */
+const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 
 /**
  * A field of a message as text, whatever a peer has put there: what has no text of its own must not hide its message.
@@ -79,38 +76,33 @@ function kindOf(type) {
  * @returns {string} empty if there is none
  */
 function wordOf(value) {
-  if (typeof value === 'object' && value !== null) return JSON.stringify(snapshot(value));
+  if (typeof value === 'object' && value !== null) return JSON.stringify(readableCopy(value));
   return String(value ?? '');
 }
 
-/**
- * A response in a few words.
- * @param {unknown} response
- * @returns {{ kind: Kind, title: string }}
- */
+/** @param {unknown} object @param {string} key @returns {number | undefined} */
+function numberIn(object, key) {
+  const value = getOwn(object, key);
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+/** A response in a few words. @param {unknown} response @returns {{ kind: Kind, title: string }} */
 function responseIn(response) {
   const error = getOwn(response, 'error');
-  const why = [getOwn(error, 'code'), getOwn(error, 'message')]
-    .map(wordOf)
-    .filter(Boolean)
-    .join(': ');
+  const said = ['code', 'message'].map((key) => wordOf(getOwn(error, key))).filter(Boolean);
+  const why = said.length ? `: ${said.join(': ')}` : '';
   if (getOwn(response, 'success') === true) return { kind: 'result', title: 'completed' };
-  if (getOwn(response, 'cancelled') === true) {
-    return { kind: 'cancel', title: why ? `cancelled: ${why}` : 'cancelled' };
-  }
-  return { kind: 'failed', title: why ? `failed: ${why}` : 'failed' };
+  if (getOwn(response, 'cancelled') === true) return { kind: 'cancel', title: `cancelled${why}` };
+  return { kind: 'failed', title: `failed${why}` };
 }
 
 /** @param {unknown} info */
 function progressIn(info) {
-  const [done, total, percentage] = ['progress', 'total', 'percentage'].map((key) => {
-    const value = getOwn(info, key);
-    return typeof value === 'number' ? value : undefined;
-  });
-  if (done !== undefined && total !== undefined && total > 0) {
-    return `${Math.round((done / total) * 100)}%`;
-  }
-  return percentage === undefined ? `${done ?? ''}` : `${Math.round(percentage)}%`;
+  const done = numberIn(info, 'progress');
+  const total = numberIn(info, 'total') ?? 0;
+  const percentage = done !== undefined && total > 0 ? (done / total) * 100 : undefined;
+  const part = percentage ?? numberIn(info, 'percentage');
+  return part === undefined ? `${done ?? ''}` : `${Math.round(part)}%`;
 }
 
 /**
@@ -120,16 +112,52 @@ function progressIn(info) {
  */
 function foreignIn(message) {
   if (typeof getOwn(message, 'type') === 'string') return '';
-  if (getOwn(message, 'jsonrpc') === '2.0') {
+  if (getOwn(message, 'jsonrpc') === '2.0')
     return `${wordOf(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
-  }
   const channel = getOwn(message, 'abp-bridge');
   if (channel !== undefined) return `${wordOf(channel)}: another protocol (JSON-RPC channel)`;
   return `${typeof message}: another protocol`;
 }
 
-/** Whether a cancel, or its answer, is of a call that was never made: numbers begin at 1. @param {string} id */
-const isProbe = (id) => id.endsWith('.0');
+/**
+ * A message in a few words.
+ * @param {string} type
+ * @param {unknown} payload
+ * @returns {{ kind: Kind, title: string }}
+ */
+function messageIn(type, payload) {
+  const kind = KINDS.find(([types]) => types.test(type))?.[1] ?? 'other';
+  const field = (/** @type {string} */ key) => getOwn(payload, key);
+  if (type === 'capabilities/call') return { kind, title: `${wordOf(field('capability'))}: call` };
+  if (kind === 'call') return { kind, title: `${wordOf(field('method'))}: question` };
+  if (/^(capabilities\/call-result|call-result|elicitation\/response)$/.test(type))
+    return responseIn(payload);
+  if (type === 'notification')
+    return { kind, title: `notification ${wordOf(field('event') ?? field('method'))}` };
+  if (kind !== 'cancel') return { kind, title: type };
+  const [answer, reason] = [field('cancelled'), field('reason')];
+  const title = answer === undefined ? 'cancel' : `cancelled: ${wordOf(answer)}`;
+  return { kind, title: typeof reason === 'string' ? `${title}: ${reason}` : title };
+}
+
+/** The title of a row that stands for several messages. @param {Required<Row>['gathered']} gathered */
+function gatheredIn({ counts, done }) {
+  const {
+    initialize,
+    progress,
+    'bridge/chunk': chunks,
+    'bridge/credit': credits,
+  } = /** @type {Record<string, number | undefined>} */ (counts);
+  const times = (/** @type {number} */ count) => (count > 1 ? ` (${count} times)` : '');
+  return [
+    initialize && `initialize${times(initialize)}`,
+    progress && `progress ${done}${times(progress)}`,
+    chunks && (chunks > 1 ? `${chunks} chunks` : '1 chunk'),
+    credits && (credits > 1 ? `${credits} credits` : '1 credit'),
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
 
 export class Log {
   /** @type {Row[]} */
@@ -144,10 +172,8 @@ export class Log {
   start = undefined;
   /** The rows that have changed since they were shown. @type {Set<Row>} */
   changed = new Set();
-  /** The row that the next progress or chunk of a call belongs to. @type {Map<string, Row>} */
-  #flows = new Map();
-  /** The greeting that was shown last, and how often it was sent: it is repeated until it is answered. */
-  #greeting = { key: '', times: 0, row: /** @type {Row | undefined} */ (undefined) };
+  /** The rows to which the next message of a kind that comes often is added, by connection and id. @type {Map<string, Row>} */
+  #gathering = new Map();
   /** What messages of other protocols were, until they are counted as malformed, by connection. @type {Map<number, string[]>} */
   #foreign = new Map();
   #numbers = 0;
@@ -158,32 +184,24 @@ export class Log {
   /** Forgets everything but the calls in flight. */
   clear() {
     this.rows = [];
-    this.changed.clear();
-    this.#flows.clear();
-    this.#foreign.clear();
-    this.counts.clear();
     this.reasons = [];
-    this.#contents = 0;
-    this.#oldest = 0;
+    for (const all of [this.changed, this.#gathering, this.#foreign, this.counts]) all.clear();
+    this.#contents = this.#oldest = 0;
     for (const [key, { state }] of this.calls) if (state === 'ended') this.calls.delete(key);
   }
 
   /** @param {TraceEvent} event */
   add(event) {
     this.start ??= event.time;
-    const { type, error, time } = event;
+    const { type, error, time, name, params } = event;
     if (type === 'message') return this.#message(event);
     this.#call(event);
     if (type === 'session') this.#row(event, 'session', lineOf(event), undefined);
     if (type === 'dropped') this.#dropped(event);
-    if (type === 'refused') {
-      const why = [error?.code, error?.message].filter(Boolean).join(': ');
-      this.#count('refused', 1, time, `${event.name}: ${why}`);
-      this.#row(event, 'problem', `${event.name}: refused: ${error?.code}`, {
-        error,
-        params: event.params,
-      });
-    }
+    if (type !== 'refused') return;
+    const why = [error?.code, error?.message].filter(Boolean).join(': ');
+    this.#count('refused', 1, time, `${name}: ${why}`);
+    this.#row(event, 'problem', `${name}: refused: ${error?.code}`, { error, params });
   }
 
   /** @param {TraceEvent} event */
@@ -191,12 +209,9 @@ export class Log {
     const { reason = '', time, connection } = event;
     let { count = 1 } = event;
     // What is of another protocol has a row that says so.
-    const foreign = this.#foreign.get(connection) ?? [];
-    while (reason === 'malformed' && count > 0 && foreign.length) {
+    const foreign = (reason === 'malformed' && this.#foreign.get(connection)) || [];
+    for (; count > 0 && foreign.length; count--)
       this.#count(reason, 1, time, `${reason}: ${foreign.shift()}`);
-      count--;
-    }
-    if (!foreign.length) this.#foreign.delete(connection);
     if (!count) return;
     const why = `${reason}: ${REASONS[reason] ?? ''}`;
     this.#count(reason, count, time, why);
@@ -213,8 +228,7 @@ export class Log {
   /** @param {TraceEvent} event */
   #message(event) {
     const { message, side, direction, connection } = event;
-    const other = side === 'agent' ? 'app' : 'agent';
-    const from = direction === 'out' ? side : other;
+    const from = direction === 'out' ? side : otherSide(side);
     const foreign = foreignIn(message);
     if (foreign) {
       const waiting = this.#foreign.get(connection) ?? [];
@@ -224,111 +238,70 @@ export class Log {
     }
     const type = wordOf(getOwn(message, 'type'));
     const payload = getOwn(message, 'payload');
-    const options = getOwn(payload, 'options');
     const id = wordOf(
-      getOwn(options, 'callId') ??
+      getOwn(getOwn(payload, 'options'), 'callId') ??
         getOwn(payload, 'callId') ??
         getOwn(payload, 'operationId') ??
         getOwn(message, 'id'),
     );
     const name = this.#nameOf(connection, id);
-    this.#stream(event, type, payload);
-    let kind = kindOf(type);
-    if (type === 'initialize') return this.#greet(event, id, from);
-    if (kind === 'progress') return this.#flow(event, type, message, name, id, from);
-    let title = type;
-    if (kind === 'call') {
-      const asks = type !== 'capabilities/call';
-      title = `${wordOf(getOwn(payload, asks ? 'method' : 'capability'))}: ${asks ? 'question' : 'call'}`;
-    } else if (/^(capabilities\/call-result|call-result|elicitation\/response)$/.test(type)) {
-      ({ kind, title } = responseIn(payload));
-      if (name) title = `${name}: ${title}`;
-    } else if (kind === 'cancel' && !name && isProbe(id)) {
-      kind = 'session';
-      title = type === 'capabilities/cancel' ? 'are you there? (a cancel of no call)' : 'yes';
-    } else if (kind === 'cancel') {
-      const reason = getOwn(payload, 'reason');
-      const answered = getOwn(payload, 'cancelled');
-      title = answered === undefined ? 'cancel' : `cancelled: ${wordOf(answered)}`;
-      if (name) title = `${name}: ${title}`;
-      if (typeof reason === 'string') title += `: ${reason}`;
-    } else if (type === 'notification') {
-      title = `notification ${wordOf(getOwn(payload, 'event') ?? getOwn(payload, 'method'))}`;
+    const { kind, title } = messageIn(type, payload);
+    if (kind === 'progress' || type === 'initialize') {
+      this.#stream(event, type, payload);
+      return this.#gather(event, type, kind, id, from, name);
     }
-    this.#row(event, kind, title, message, id, from);
-  }
-
-  /** @param {TraceEvent} event @param {string} id @param {'agent' | 'app'} from */
-  #greet(event, id, from) {
-    const key = `${event.connection} ${id}`;
-    const last = this.#greeting;
-    if (last.key !== key || !last.row || last.row.number < (this.rows[0]?.number ?? Infinity)) {
-      const row = this.#row(event, 'session', 'initialize', event.message, id, from);
-      this.#greeting = { key, times: 1, row };
-      return;
+    // Numbers begin at 1.
+    if (kind === 'cancel' && !name && id.endsWith('.0')) {
+      const asked = type === 'capabilities/cancel' ? 'are you there? (a cancel of no call)' : 'yes';
+      return void this.#row(event, 'session', asked, message, id, from);
     }
-    last.row.title = `initialize (${++last.times} times)`;
-    this.changed.add(last.row);
+    const isOfCall = name && ['result', 'failed', 'cancel'].includes(kind);
+    this.#row(event, kind, isOfCall ? `${name}: ${title}` : title, message, id, from);
   }
 
   /** What a call is of, made or received. @param {number} connection @param {string} id */
   #nameOf(connection, id) {
-    const keys = ['out', 'in', 'local'].map((direction) => [connection, direction, id].join(' '));
+    const keys = ['out', 'in', 'local'].map((direction) => keyOf(connection, direction, id));
     return keys.map((key) => this.calls.get(key)?.name).find(Boolean);
   }
 
   /**
-   * Progress, chunks and credits of a call make one row, as long as nothing else happens to it: there are thousands.
+   * Messages that come often make one row, as long as nothing else happens to their call: progress, chunks and credits, of which there are
+   * thousands, and a greeting, which is repeated until it is answered.
    * @param {TraceEvent} event
    * @param {string} type
-   * @param {unknown} message
-   * @param {string | undefined} name of the capability
+   * @param {Kind} kind
    * @param {string} id
-   * @param {'agent' | 'app'} from
+   * @param {Side} from
+   * @param {string} [name] of the capability
    */
-  #flow(event, type, message, name, id, from) {
-    const key = `${event.connection} ${id}`;
-    let row = this.#flows.get(key);
+  #gather(event, type, kind, id, from, name) {
+    const { connection, message } = event;
+    const key = `${connection} ${id}`;
+    let row = this.#gathering.get(key);
     if (!row || row.number < this.rows[0].number) {
-      row = this.#row(event, 'progress', '', undefined, id, from);
-      row.flow = { progress: 0, chunks: 0, credits: 0, done: '' };
-      this.#flows.set(key, row);
+      row = this.#row(event, kind, '', undefined, id, from);
+      this.#gathering.set(key, row);
     }
-    const flow = /** @type {Flow} */ (row.flow);
-    if (type === 'progress') {
-      flow.progress++;
-      flow.done = progressIn(getOwn(message, 'payload'));
-    } else flow[type === 'bridge/chunk' ? 'chunks' : 'credits']++;
-    const { progress, chunks, credits, done } = flow;
-    const counts = [];
-    if (progress) counts.push(`progress ${done}${progress > 1 ? ` (${progress} times)` : ''}`);
-    if (chunks) counts.push(chunks > 1 ? `${chunks} chunks` : '1 chunk');
-    if (credits) counts.push(credits > 1 ? `${credits} credits` : '1 credit');
-    row.title = `${name ? `${name}: ` : ''}${counts.join(', ')}`;
+    const gathered = (row.gathered ??= { counts: {}, done: '' });
+    gathered.counts[type] = (gathered.counts[type] ?? 0) + 1;
+    if (type === 'progress') gathered.done = progressIn(getOwn(message, 'payload'));
+    row.title = `${name ? `${name}: ` : ''}${gatheredIn(gathered)}`;
     this.#setContent(row, message);
     this.changed.add(row);
   }
 
-  /**
-   * Counts a chunk or a credit.
-   * @param {TraceEvent} event
-   * @param {string} type
-   * @param {unknown} payload
-   */
+  /** Counts a chunk or a credit. @param {TraceEvent} event @param {string} type @param {unknown} payload */
   #stream({ connection, direction }, type, payload) {
     const isChunk = type === 'bridge/chunk';
     if (!isChunk && type !== 'bridge/credit') return;
     const made = isChunk === (direction === 'in') ? 'out' : 'in';
-    const call = this.calls.get([connection, made, wordOf(getOwn(payload, 'callId'))].join(' '));
+    const call = this.calls.get(keyOf(connection, made, wordOf(getOwn(payload, 'callId'))));
     if (!call) return;
     const stream = (call.stream ??= { chunks: 0, unread: 0, bytes: 0 });
-    const amountOf = (/** @type {string} */ key) => {
-      const amount = getOwn(payload, key);
-      return typeof amount === 'number' && Number.isFinite(amount) ? amount : 0;
-    };
     if (isChunk) stream.chunks++;
-    stream.unread += isChunk ? 1 : -amountOf('chunks');
-    stream.bytes += isChunk ? amountOf('size') : -amountOf('bytes');
+    stream.unread += isChunk ? 1 : -(numberIn(payload, 'chunks') ?? 0);
+    stream.bytes += isChunk ? (numberIn(payload, 'size') ?? 0) : -(numberIn(payload, 'bytes') ?? 0);
   }
 
   /**
@@ -337,14 +310,13 @@ export class Log {
    * @param {string} title
    * @param {unknown} content
    * @param {string} [id]
-   * @param {'agent' | 'app'} [from]
+   * @param {Side} [from]
    */
   #row(event, kind, title, content, id = event.callId ?? '', from = undefined) {
     const { time, side, connection, frame } = event;
-    this.#flows.delete(`${connection} ${id}`);
-    const number = ++this.#numbers;
+    this.#gathering.delete(`${connection} ${id}`);
     /** @type {Row} */
-    const row = { number, time, kind, from, side, connection, title, id, content: '', frame };
+    const row = { number: ++this.#numbers, time, kind, from, side, title, id, content: '', frame };
     this.rows.push(row);
     this.#setContent(row, content);
     if (this.rows.length > MAX_ROWS) {
@@ -356,9 +328,9 @@ export class Log {
 
   /** @param {Row} row @param {unknown} content of its last message */
   #setContent(row, content) {
-    let text = content === undefined ? '' : (JSON.stringify(snapshot(content), null, 2) ?? '');
-    if (text.length > MAX_CONTENT) text = `${text.slice(0, MAX_CONTENT)}\n…`;
     if (row.content === undefined) return; // it is not kept any more
+    let text = content === undefined ? '' : (JSON.stringify(readableCopy(content), null, 2) ?? '');
+    if (text.length > MAX_CONTENT) text = `${text.slice(0, MAX_CONTENT)}\n…`;
     this.#contents += text.length - row.content.length;
     row.content = text;
     while (this.#contents > MAX_CONTENTS) {
@@ -370,23 +342,21 @@ export class Log {
 
   /** @param {TraceEvent} event */
   #call(event) {
-    const { type, connection, side, direction = '', callId, time, timeout } = event;
+    const { type, connection, side, direction = '', callId, time, timeout, name = '' } = event;
     if (callId === undefined || type === 'refused') return;
-    const key = [connection, direction, callId].join(' ');
+    const key = keyOf(connection, direction, callId);
     if (type === 'call') {
       this.calls.delete(key);
       this.calls.set(key, {
         id: callId,
-        name: event.name ?? '',
+        name,
         direction,
         side,
         state: event.waiting || direction === 'out' ? 'waiting' : 'running',
         began: time,
-        ended: undefined,
         deadline: timeout ? time + timeout : undefined,
         parent: event.parent ?? '',
         progress: '',
-        stream: undefined,
         end: '',
         endKind: 'other',
       });
@@ -398,22 +368,19 @@ export class Log {
     if (type === 'start') call.state = 'running';
     if (type === 'progress') call.progress = progressIn(event.progress);
     if (type === 'cancel') call.state = 'stopping';
-    if (type === 'result') {
-      call.state = 'ended';
-      call.ended = time;
-      const { kind, title } = responseIn({ ...event.response, error: event.error });
-      const { outcome = '' } = event;
-      call.endKind = outcome === 'timed out' ? 'cancel' : kind;
-      call.end = title.replace(/^\w+/, outcome);
-    }
+    if (type !== 'result') return;
+    const { outcome = '', response, error } = event;
+    const { kind, title } = responseIn({ ...response, error });
+    const endKind = outcome === 'timed out' ? 'cancel' : kind;
+    Object.assign(call, { state: 'ended', ended: time, endKind });
+    call.end = title.replace(/^\w+/, outcome);
   }
 
   /** Forgets the oldest call that has ended or, if there is none, the oldest. */
   #forgetOne() {
-    for (const [key, { state }] of this.calls) {
-      if (state === 'ended') return this.calls.delete(key);
-    }
-    return this.calls.delete(/** @type {string} */ (this.calls.keys().next().value));
+    const [oldest] = this.calls;
+    const [key] = [...this.calls].find(([, { state }]) => state === 'ended') ?? oldest;
+    this.calls.delete(key);
   }
 }
 
@@ -424,19 +391,16 @@ export class Log {
  * @throws {TypeError} if it is no recording
  */
 export function eventsOf(text) {
-  const events = [];
-  for (const [i, line] of text.split('\n').entries()) {
-    if (!line.trim()) continue;
-    let read;
+  const notes = text.split('\n').map((line, i) => {
     try {
-      read = JSON.parse(line);
+      return line.trim() && getOwn(JSON.parse(line), 'note');
     } catch {
       throw new TypeError(`This is not a recording: line ${i + 1} is not JSON`);
     }
-    const note = getOwn(read, 'note');
-    const whole = typeof getOwn(note, 'type') === 'string' && Number.isFinite(getOwn(note, 'time'));
-    if (whole) events.push(/** @type {TraceEvent} */ (note));
-  }
+  });
+  const isEvent = (/** @type {unknown} */ note) =>
+    typeof getOwn(note, 'type') === 'string' && Number.isFinite(getOwn(note, 'time'));
+  const events = notes.filter(isEvent);
   if (!events.length) throw new TypeError('This is not a recording: it has no events');
-  return events;
+  return /** @type {TraceEvent[]} */ (events);
 }

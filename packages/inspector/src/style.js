@@ -7,15 +7,7 @@ export const CSS = `
   --line: light-dark(#d4d7dd, #3d424b);
   --text: light-dark(#1d2126, #e8eaed);
   --quiet: light-dark(#565d68, #a9b0bb);
-  --focus: light-dark(#0b57d0, #8ab4f8);
-  --call: light-dark(#0b57d0, #8ab4f8);
-  --result: light-dark(#0b6b3a, #6fd39b);
-  --failed: light-dark(#b3261e, #ff9f97);
-  --cancel: light-dark(#8a5000, #f2b866);
-  --progress: light-dark(#565d68, #a9b0bb);
-  --session: light-dark(#6b3fb8, #c5a9f7);
-  --problem: light-dark(#b3261e, #ff9f97);
-  --other: light-dark(#565d68, #a9b0bb);
+  --blue: light-dark(#0b57d0, #8ab4f8);
   display: flex;
   flex-direction: column;
   min-block-size: 16rem;
@@ -31,16 +23,9 @@ export const CSS = `
 :host([hidden]) { display: none }
 * { box-sizing: border-box }
 [hidden] { display: none !important }
-.hidden {
-  position: absolute;
-  inline-size: 1px;
-  block-size: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-  white-space: nowrap;
-}
+.hidden { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
 button, input, select { font: inherit; color: inherit }
-:focus-visible { outline: 2px solid var(--focus); outline-offset: -2px }
+:focus-visible { outline: 2px solid var(--blue); outline-offset: -2px }
 .bar {
   display: flex;
   flex-wrap: wrap;
@@ -58,7 +43,7 @@ button, input, select { font: inherit; color: inherit }
   background: var(--back);
 }
 .bar button { cursor: pointer }
-.bar button[aria-pressed='true'] { background: var(--call); border-color: var(--call); color: var(--back) }
+.bar button[aria-pressed='true'] { background: var(--blue); border-color: var(--blue); color: var(--back) }
 .bar input[type='search'] { flex: 1 1 8rem; min-inline-size: 6rem }
 .strip { display: flex; align-items: center; border-block-end: 1px solid var(--line) }
 [role='tablist'] { display: flex; gap: 2px; padding: 0 8px; flex: 1 }
@@ -71,7 +56,7 @@ button, input, select { font: inherit; color: inherit }
   color: var(--quiet);
   cursor: pointer;
 }
-[role='tab'][aria-selected='true'] { border-color: var(--call); color: var(--text); font-weight: 600 }
+[role='tab'][aria-selected='true'] { border-color: var(--blue); color: var(--text); font-weight: 600 }
 [role='tabpanel'] { flex: 1; min-block-size: 0; overflow: auto; position: relative }
 .empty { margin: 0; padding: 24px; color: var(--quiet); text-align: center }
 .count { padding: 6px 10px; color: var(--quiet); margin-inline-start: auto }
@@ -116,12 +101,7 @@ summary:hover, details[open] > summary { background: var(--raised) }
   inset-block-start: 50%;
   border-block-start: 1.5px solid var(--kind);
 }
-.what::after {
-  content: '';
-  position: absolute;
-  inset-block-start: calc(50% - 4px);
-  border: 5px solid transparent;
-}
+.what::after { content: ''; position: absolute; inset-block-start: calc(50% - 4px); border: 5px solid transparent }
 .right .what::after { inset-inline-end: 3px; border-inline-start: 8px solid var(--kind); border-inline-end: 0 }
 .left .what::after { inset-inline-start: 3px; border-inline-end: 8px solid var(--kind); border-inline-start: 0 }
 .none .what::before { border-block-start-style: dashed; opacity: 0.5 }
@@ -154,18 +134,16 @@ pre {
 table { border-collapse: collapse; inline-size: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: 4px 8px; text-align: start; border-block-end: 1px solid var(--line); vertical-align: top }
 th { position: sticky; inset-block-start: 0; background: var(--back); color: var(--quiet); font-weight: 600; white-space: nowrap }
-td button { border: 0; padding: 0; background: none; color: var(--call); text-decoration: underline; cursor: pointer; text-align: start }
+td button { border: 0; padding: 0; background: none; color: var(--blue); text-decoration: underline; cursor: pointer; text-align: start }
 td { white-space: nowrap }
 td:last-child { white-space: normal; min-inline-size: 9rem; overflow-wrap: anywhere }
 .state, .end-of { color: var(--kind) }
-.call, .running, .waiting { --kind: var(--call) }
-.result { --kind: var(--result) }
-.failed { --kind: var(--failed) }
-.cancel, .stopping { --kind: var(--cancel) }
-.progress { --kind: var(--progress) }
-.session { --kind: var(--session) }
-.problem { --kind: var(--problem) }
-.other, .ended { --kind: var(--other) }
+.call, .running, .waiting { --kind: var(--blue) }
+.result { --kind: light-dark(#0b6b3a, #6fd39b) }
+.failed, .problem { --kind: light-dark(#b3261e, #ff9f97) }
+.cancel, .stopping { --kind: light-dark(#8a5000, #f2b866) }
+.session { --kind: light-dark(#6b3fb8, #c5a9f7) }
+.progress, .other, .ended { --kind: var(--quiet) }
 
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 8px; margin: 0; padding: 10px }
 dl div { padding: 6px 10px; border: 1px solid var(--line); border-radius: 4px }

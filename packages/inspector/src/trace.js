@@ -22,11 +22,7 @@ const isCall = (record) => 'params' in record;
 
 let connections = 0;
 
-/**
- * How a call ended, by its response.
- * @param {unknown} response
- * @returns {TraceOutcome}
- */
+/** How a call ended. @param {unknown} response @returns {TraceOutcome} */
 function outcomeNamed(response) {
   const code = getOwn(getOwn(response, 'error'), 'code');
   if (getOwn(response, 'success') === true) return 'completed';
@@ -49,10 +45,7 @@ class Tracer {
   /** @type {number[]} */
   #dropped;
 
-  /**
-   * @param {Endpoint} endpoint
-   * @param {Set<TraceListener>} listeners
-   */
+  /** @param {Endpoint} endpoint @param {Set<TraceListener>} listeners */
   constructor(endpoint, listeners) {
     this.#endpoint = endpoint;
     this.#listeners = listeners;
@@ -82,7 +75,7 @@ class Tracer {
 
   /** @param {boolean} sent @param {unknown} data */
   message(sent, data) {
-    safely(() => this.#message(sent, data), undefined);
+    safely(() => this.#message(sent, data));
   }
 
   /** @param {boolean} sent @param {unknown} data */
@@ -116,31 +109,25 @@ class Tracer {
   #shown(kind, key, a, b, byAgent) {
     const own = this.#id(key, byAgent);
     const theirs = this.#id(key, !byAgent);
-    const type = byAgent ? 'capabilities/call' : 'elicitation/request';
     const answer = byAgent ? 'elicitation/response' : 'capabilities/call-result';
-    const named = byAgent ? { capability: a } : { method: a };
     const callId = byAgent && { callId: own };
     switch (kind) {
       case FrameKind.REQUEST:
-        return {
-          type,
-          id: own,
-          payload: { ...named, params: b, ...(byAgent && { options: callId }), ...callId },
-        };
       case FrameKind.REQUEST_WITH: {
-        const [params, timeout, progress, chunks, bytes, last, idempotencyKey] = b;
-        const repeats = typeof last === 'string' && { [byAgent ? 'repeats' : 'callId']: last };
+        const [params, timeout, progress = false, chunks, bytes, last, idempotencyKey] =
+          kind === FrameKind.REQUEST ? [b] : b;
         const options = {
           ...callId,
           ...(progress !== false && { progressToken: progress === true ? own : progress }),
           ...(last === true && { input: true }),
           ...(idempotencyKey && { idempotencyKey }),
-          ...(byAgent && repeats),
           ...(timeout && { timeout }),
-          ...(!byAgent && repeats),
+          ...(typeof last === 'string' && { [byAgent ? 'repeats' : 'callId']: last }),
           ...(chunks && { stream: { chunks, bytes } }),
         };
-        const payload = { ...named, params, ...(byAgent ? { options } : options), ...callId };
+        const asked = byAgent ? { capability: a } : { method: a };
+        const payload = { ...asked, params, ...(byAgent ? { options } : options), ...callId };
+        const type = byAgent ? 'capabilities/call' : 'elicitation/request';
         return { type, id: own, payload };
       }
       case FrameKind.VALUE: {
@@ -195,10 +182,7 @@ class Tracer {
     }
   }
 
-  /**
-   * What does not change about a call.
-   * @param {AnyCall} record
-   */
+  /** What does not change about a call. @param {AnyCall} record */
   #describe(record) {
     const { resolve, rare, name, params, options } = record;
     const { timeout } = options;
@@ -263,11 +247,7 @@ class Tracer {
     }
   }
 
-  /**
-   * @param {TraceEvent['type']} type
-   * @param {AnyCall} record
-   * @param {Partial<TraceEvent>} more
-   */
+  /** @param {TraceEvent['type']} type @param {AnyCall} record @param {Partial<TraceEvent>} more */
   #told(type, record, more) {
     this.#tell({ type, ...this.#calls.get(record)?.about, ...more });
   }
@@ -281,9 +261,7 @@ class Tracer {
   end(record, response) {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');
-    const failed = isObject(error) && {
-      error: /** @type {TraceEvent['error']} */ (error),
-    };
+    const failed = isObject(error) && { error: /** @type {TraceEvent['error']} */ (error) };
     this.#calls.delete(record);
     if (call) {
       const { began, about } = call;
@@ -338,9 +316,6 @@ export class Tracing {
 
 // --- For the console -------------------------------------------------------------------------------
 
-/** @param {number | undefined} ms */
-const rounded = (ms = 0) => `${Math.round(ms * 10) / 10} ms`;
-
 /**
  * An event as a line, without what is in it.
  * @param {TraceEvent} event
@@ -350,6 +325,7 @@ export function lineOf(event) {
   const { type, direction, name, callId, reason, error, progress, message } = event;
   const arrow = { out: '→', in: '←', local: '↻' }[direction ?? 'local'];
   const about = [arrow, name, callId].filter(Boolean).join(' ');
+  const why = `: ${error?.code}: ${error?.message}`;
   switch (type) {
     case 'call':
       return `${about}: ${event.waiting ? 'waits for its turn' : 'called'}`;
@@ -363,9 +339,9 @@ export function lineOf(event) {
     case 'cancel':
       return `${about}: cancel${reason ? `: ${reason}` : ''}`;
     case 'result':
-      return `${about}: ${event.outcome} after ${rounded(event.duration)}${error ? `: ${error.code}: ${error.message}` : ''}`;
+      return `${about}: ${event.outcome} after ${Math.round((event.duration ?? 0) * 10) / 10} ms${error ? why : ''}`;
     case 'refused':
-      return `${about}: refused: ${error?.code}: ${error?.message}`;
+      return `${about}: refused${why}`;
     case 'message':
       return `${arrow} ${getOwn(message, 'type')} ${getOwn(message, 'id') ?? ''}`.trim();
     case 'dropped':
@@ -395,13 +371,6 @@ function print(event) {
   if (type !== 'result') return;
   const track = { dataType: 'track-entry', track: `abp-bridge ${side}` };
   const detail = { callId, outcome, devtools: track };
-  safely(
-    () =>
-      performance.measure(`abp: ${name}`, {
-        start: Math.max(0, time - (duration ?? 0)),
-        end: time,
-        detail,
-      }),
-    undefined,
-  );
+  const start = Math.max(0, time - (duration ?? 0));
+  safely(() => performance.measure(`abp: ${name}`, { start, end: time, detail }));
 }

@@ -1,5 +1,5 @@
 /** The elements that the inspector is made of. Whatever comes from a peer is put into them as text, never as HTML. */
-import { REASONS } from './log.js';
+import { REASONS, otherSide } from './log.js';
 
 /** @import { CallEntry, Row } from './log.js' */
 
@@ -14,29 +14,21 @@ import { REASONS } from './log.js';
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) {
+    if (value !== undefined && value !== false)
       element.setAttribute(name, value === true ? '' : value);
-    }
   }
   element.append(...children);
   return element;
 }
 
-/**
- * @param {string} label
- * @param {() => void} act
- * @param {Record<string, string>} [attributes]
- */
+/** @param {string} label @param {() => void} act @param {Record<string, string>} [attributes] */
 export function button(label, act, attributes) {
   const made = make('button', { type: 'button', ...attributes }, label);
   made.addEventListener('click', act);
   return made;
 }
 
-/**
- * A time for people.
- * @param {number} ms
- */
+/** A time for people. @param {number} ms */
 export function duration(ms) {
   if (ms < 1000) return `${ms.toFixed(1)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(2)} s`;
@@ -46,45 +38,30 @@ export function duration(ms) {
 /** An id as short as it can be told from others. @param {string} id */
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 
-/** @param {string} text */
-const hidden = (text) => make('span', { class: 'hidden' }, text);
-
 /**
  * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says.
  * @param {Row} row
  * @param {number} start when the first event was, in ms
- * @param {(details: HTMLDetailsElement) => void} fill is called when it is opened for the first time
  */
-export function rowView(row, start, fill) {
+export function rowView(row, start) {
   const { from, kind, title, id, frame, side } = row;
   const way = from === undefined ? 'none' : from === 'agent' ? 'right' : 'left';
-  const between =
-    from === undefined ? `seen by the ${side}` : `${from} to ${way === 'right' ? 'app' : 'agent'}`;
+  const between = from === undefined ? `seen by the ${side}` : `${from} to ${otherSide(from)}`;
+  const span = (/** @type {string} */ name, /** @type {(Node | string)[]} */ ...children) =>
+    make('span', { class: name }, ...children);
+  const lane = (/** @type {string} */ of) => span(from === of ? 'life end' : 'life');
+  const shownId = `${id && ` ${shortId(id)}`}${frame === undefined ? '' : ` · frame ${frame}`}`;
   const summary = make(
     'summary',
     { class: `${kind} ${way}`, tabindex: '-1' },
-    make('span', { class: 'time' }, duration(row.time - start)),
-    hidden(`, ${between}: `),
-    make('span', { class: from === 'agent' ? 'life end' : 'life' }),
-    make(
-      'span',
-      { class: 'what' },
-      make(
-        'span',
-        { class: 'title' },
-        title,
-        make(
-          'span',
-          { class: 'id' },
-          id && ` ${shortId(id)}`,
-          frame === undefined ? '' : ` · frame ${frame}`,
-        ),
-      ),
-    ),
-    make('span', { class: from === 'app' ? 'life end' : 'life' }),
+    span('time', duration(row.time - start)),
+    span('hidden', `, ${between}: `),
+    lane('agent'),
+    span('what', span('title', title, span('id', shownId))),
+    lane('app'),
   );
   const details = make('details', {}, summary);
-  details.addEventListener('toggle', () => fill(details), { once: true });
+  details.addEventListener('toggle', () => details.append(contentView(row)), { once: true });
   return make('li', {}, details);
 }
 
@@ -95,7 +72,7 @@ export function retitle(item, { title }) {
 }
 
 /** What a row says, for its details. @param {Row} row */
-export const contentView = ({ content }) =>
+const contentView = ({ content }) =>
   make(
     'pre',
     { tabindex: '0', role: 'region', 'aria-label': 'Content' },
@@ -131,8 +108,8 @@ function streamText(stream) {
  */
 export function callView(call, now, show) {
   const { id, name, direction, side, state, began, ended, deadline } = call;
-  const other = side === 'agent' ? 'app' : 'agent';
-  const maker = direction === 'local' ? 'app, itself' : direction === 'out' ? side : other;
+  const maker =
+    direction === 'local' ? 'app, itself' : direction === 'out' ? side : otherSide(side);
   const left = ended === undefined && deadline ? duration(Math.max(0, deadline - now)) : '';
   const cells = [
     button(name || '(no name)', show, { title: 'Show its messages' }),
@@ -162,19 +139,11 @@ const COUNTERS = {
   refused: ['Refused', 'calls that were answered with an error before they ran'],
 };
 
-/**
- * Counters, each with what it means.
- * @param {Record<string, number>} counters
- */
+/** Counters, each with what it means. @param {Record<string, number>} counters */
 export const counterViews = (counters) =>
   Object.entries(COUNTERS)
     .filter(([key]) => counters[key] !== undefined)
-    .map(([key, [label, meaning]]) =>
-      make(
-        'div',
-        {},
-        make('dt', {}, label),
-        make('dd', {}, `${counters[key]}`),
-        make('dd', { class: 'meaning' }, meaning),
-      ),
-    );
+    .map(([key, [label, meaning]]) => {
+      const terms = [make('dd', {}, `${counters[key]}`), make('dd', { class: 'meaning' }, meaning)];
+      return make('div', {}, make('dt', {}, label), ...terms);
+    });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../main/src/index.js';
 import { createRecorder } from '../src/recorder/index.js';
-import { snapshot } from '../src/recorder/snapshot.js';
+import { readableCopy } from '../src/recorder/readable-copy.js';
 import { recordSession } from '../../../tests/support/recorded.js';
 
 const linesOf = ({ text }) =>
@@ -88,9 +88,9 @@ test('a snapshot says what cannot be copied, and never throws', () => {
   };
   let deep = {};
   for (let i = 0; i < 5000; i++) deep = { deep };
-  assert.deepEqual(snapshot(circle), { list: [1, undefined], self: '(circular)' });
+  assert.deepEqual(readableCopy(circle), { list: [1, undefined], self: '(circular)' });
   assert.deepEqual(
-    snapshot({ bytes: new Uint8Array(3), at: new ArrayBuffer(8), big: 10n, f() {}, n: NaN }),
+    readableCopy({ bytes: new Uint8Array(3), at: new ArrayBuffer(8), big: 10n, f() {}, n: NaN }),
     {
       bytes: '(Uint8Array, 3 bytes)',
       at: '(ArrayBuffer, 8 bytes)',
@@ -99,10 +99,10 @@ test('a snapshot says what cannot be copied, and never throws', () => {
       n: 'NaN',
     },
   );
-  assert.equal(snapshot(hostile), '(cannot be read)');
-  assert.ok(JSON.stringify(snapshot(deep)).length < 1000);
-  assert.ok(JSON.stringify(snapshot(new Array(1e6).fill([1]))).length < 100_000);
-  assert.match(snapshot('x'.repeat(1e6)), /… \(1000000 characters\)$/);
+  assert.equal(readableCopy(hostile), '(cannot be read)');
+  assert.ok(JSON.stringify(readableCopy(deep)).length < 1000);
+  assert.ok(JSON.stringify(readableCopy(new Array(1e6).fill([1]))).length < 100_000);
+  assert.match(readableCopy('x'.repeat(1e6)), /… \(1000000 characters\)$/);
 });
 
 test('a snapshot is bounded by what it visits, however often a part occurs in a small message', () => {
@@ -110,9 +110,9 @@ test('a snapshot is bounded by what it visits, however often a part occurs in a 
   const text = 'x'.repeat(20_000);
   const name = { ['n'.repeat(1e6)]: 1 };
   for (const part of [row, text]) {
-    const whole = JSON.stringify(snapshot(new Array(5000).fill(part)));
+    const whole = JSON.stringify(readableCopy(new Array(5000).fill(part)));
     assert.ok(whole.length < 400_000, `${whole.length}`);
     assert.ok(whole.includes('(…)'));
   }
-  assert.ok(JSON.stringify(snapshot(name)).length < 21_000);
+  assert.ok(JSON.stringify(readableCopy(name)).length < 21_000);
 });

@@ -5,16 +5,16 @@
 import * as abp from '../../../../js/driver/abp-boundary.js';
 import { FIELDS, KINDS } from '../abp-names.js';
 import { getOwn } from '../../../../js/common/values.js';
-import { snapshot } from './snapshot.js';
+import { readableCopy } from './readable-copy.js';
 
 const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 
-/** @typedef {(x: abp.Exports) => any} Pick */
+/** @import { TraceEvent, TraceListener } from '../../../../js/types/trace.js' */
+/** @typedef {(x: abp.Exports) => any} Export One of the exports. Its name is short in what is published. */
 
 /**
- * The inputs: their names in recordings, which of the exports they are, whose names the build shortens, and the names of their
- * arguments. A name with `#` is that of a text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
- * @type {[string, Pick, string?][]}
+ * The inputs: their names in recordings, which of the exports they are, and the names of their arguments. A name with `#` is that of a text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
+ * @type {[string, Export, string?][]}
  */
 const INPUTS = [
   ['connect', (x) => x.connect, 'timeout'],
@@ -46,9 +46,9 @@ const INPUTS = [
   ['take', (x) => x.take, 'flags fault'],
 ];
 
-/** The name of an export in the module. @param {Pick} pick @returns {string} */
-const exportName = (pick) =>
-  pick(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
+/** The name of an export in the module. @param {Export} one @returns {string} */
+const exportName = (one) =>
+  one(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
 
 /** Arguments that are any number; -1 stands for what is none. */
 const COUNTS = ['now', 'chunks', 'bytes', 'size'];
@@ -69,53 +69,37 @@ const CONTROL = [
   ...['cancel-result', 'shutdown', 'bridge/ping', 'bridge/pong', 'bridge/bye'],
 ];
 
-/**
- * A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes.
- * @param {string} text
- */
+/** @param {Uint8Array} bytes */
+const hexOf = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes. @param {string} text */
 const written = (text) =>
-  text.includes('\0')
-    ? {
-        hex: [...new TextEncoder().encode(text)]
-          .map((byte) => byte.toString(16).padStart(2, '0'))
-          .join(''),
-      }
-    : text;
+  text.includes('\0') ? { hex: hexOf(new TextEncoder().encode(text)) } : text;
+
+/** Some members of an object, if there is one. @param {unknown} object @param {...string} keys @returns {any} */
+const pick = (object, ...keys) =>
+  object && Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
 /**
  * What of an event is no payload.
- * @param {import('../../../../js/types/trace.js').TraceEvent} event
+ * @param {TraceEvent} event
  * @returns {Record<string, unknown>}
  */
 function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
-  const number = (/** @type {string} */ key) => getOwn(progress, key);
   const payload = getOwn(message, 'payload');
-  const field = (/** @type {string} */ key) => getOwn(payload, key);
+  const named = ['capability', 'method', 'callId', 'operationId', 'success', 'cancelled'];
   return {
     ...rest,
-    ...(error && { error: { code: error.code } }),
-    ...(response && { response: { success: response.success, cancelled: response.cancelled } }),
-    ...(progress && {
-      progress: { progress: number('progress'), total: number('total') },
-    }),
-    ...(message && {
-      message: {
-        type: getOwn(message, 'type'),
-        id: getOwn(message, 'id'),
-        payload: {
-          capability: field('capability'),
-          method: field('method'),
-          callId: field('callId'),
-          operationId: field('operationId'),
-          success: field('success'),
-          cancelled: field('cancelled'),
-          ...(field('error') ? { error: { code: getOwn(field('error'), 'code') } } : {}),
-          size: field('size'),
-          chunks: field('chunks'),
-          bytes: field('bytes'),
-        },
+    error: pick(error, 'code'),
+    response: pick(response, 'success', 'cancelled'),
+    progress: pick(progress, 'progress', 'total'),
+    message: message && {
+      ...pick(message, 'type', 'id'),
+      payload: {
+        ...pick(payload, ...named, 'size', 'chunks', 'bytes'),
+        error: pick(getOwn(payload, 'error'), 'code'),
       },
-    }),
+    },
   };
 }
 
@@ -185,23 +169,25 @@ export class Recorder {
     return JSON.stringify(whole);
   }
 
-  /** Records an event, for people and the inspector: replaying does not need it. @type {import('../../../../js/types/trace.js').TraceListener} */
+  /** Records an event, for people and the inspector: replaying does not need it. @type {TraceListener} */
   note = (event) => {
     if (!this.#room()) return;
-    this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });
+    this.#write({ note: readableCopy(this.#payloads ? event : withoutPayloads(event)) });
   };
 
   /** Stands between an endpoint and its core. @internal @type {import('../../../../js/driver/core.js').Tap<abp.Exports>} */
   tap = (instance) => {
-    const { x } = instance;
-    if (!this.#room()) return x;
+    if (!this.#room()) return instance.x;
     const e = ++this.#endpoints;
+    /** What the endpoint uses: those of the exports that are recorded are replaced. */
+    const x = { ...instance.x };
     const action = x.action();
     const word = (/** @type {number} */ at) => instance.u32[at >> 2];
     // Where the configuration stands from which the endpoint is about to be made.
     const config = x.config();
-    // What comes for an endpoint that was freed goes nowhere.
+    // What comes for an endpoint that was freed goes nowhere. One whose recording was cut off could not be replayed from the start.
     let freed = false;
+    const ends = () => freed || this.truncated || !this.#room();
 
     /** @template {abp.Packed | abp.Status} P @param {P} packed what an input or next() returned */
     const took = (packed) => {
@@ -223,34 +209,30 @@ export class Recorder {
       return packed;
     };
 
-    /** @param {string} name @param {string[]} keys @param {any[]} args those of the export, without the endpoint */
+    /** @param {string} name @param {string | undefined} keys @param {any[]} args those of the export, without the endpoint */
     const input = (name, keys, args) => {
       /** @type {Record<string, unknown>} */
       const line = { e, do: name };
       let offset = 0;
-      keys.forEach((key, i) => {
+      for (const [i, key] of keys?.split(' ').entries() ?? []) {
         const value = COUNTS.includes(key) ? countOf(key, args[i]) : args[i] >>> 0;
-        if (!value) return;
-        if (key[0] === '#') {
+        if (value && key[0] === '#') {
           const text = instance.readScratch(value, offset);
           line[key.slice(1)] = written(key === '#response' ? this.#withoutWords(text) : text);
           offset += value;
-        } else line[key] = value;
-      });
+        } else if (value) line[key] = value;
+      }
       return line;
     };
 
-    /** @type {any} */
-    const tapped = { ...x };
-    for (const [name, pick, keys] of INPUTS) {
-      const run = pick(x);
-      tapped[exportName(pick)] = (
+    for (const [name, one, keys] of INPUTS) {
+      const run = one(instance.x);
+      /** @type {any} */ (x)[exportName(one)] = (
         /** @type {unknown} */ pointer,
         /** @type {unknown[]} */ ...args
       ) => {
-        // An endpoint whose recording was cut off is not recorded again: it would not be replayed from the start.
-        if (freed || this.truncated || !this.#room()) return run(pointer, ...args);
-        const line = input(name, keys?.split(' ') ?? [], args);
+        if (ends()) return run(pointer, ...args);
+        const line = input(name, keys, args);
         // Before it runs, for it might trap.
         if (name !== 'receive' || this.#payloads) {
           this.#write(line);
@@ -266,71 +248,49 @@ export class Recorder {
         return took(packed);
       };
     }
-    /**
-     * @template {(...args: any[]) => any} F
-     * @param {(x: abp.Exports) => F} pick an export
-     * @param {F} instead
-     */
-    const replace = (pick, instead) => (tapped[exportName(pick)] = instead);
-    replace(
-      (x) => x.create,
-      (now) => {
-        const pointer = x.create(now);
-        const fields = Object.entries(FIELDS).map(([name, at]) => [
-          name,
-          word(config + at) || undefined,
+    x.create = (now) => {
+      const pointer = instance.x.create(now);
+      const fields = Object.entries(FIELDS).map(([name, at]) => [
+        name,
+        word(config + at) || undefined,
+      ]);
+      const seed = hexOf(instance.u8.subarray(config + FIELDS.seed, config + FIELDS.seed + 16));
+      const about = { ...Object.fromEntries(fields), role: word(config), seed };
+      this.#write({ e, do: 'create', now: Math.floor(now), config: about });
+      return pointer;
+    };
+    x.describe = (pointer, length) => {
+      const [member] = instance.readScratch(32).split('\0');
+      const json = instance.readScratch(length, 32);
+      const status = instance.x.describe(pointer, length);
+      if (ends()) return status;
+      this.#write({ e, do: 'describe', member, json: written(json) });
+      return took(status);
+    };
+    x.next = (pointer) => {
+      const packed = instance.x.next(pointer);
+      return freed || this.truncated ? packed : took(packed);
+    };
+    x.print = (pointer, unix) => {
+      const at = instance.x.print(pointer, unix);
+      if (at && this.#action) {
+        const says = this.#withoutWords(instance.readTerminated(at));
+        Object.assign(this.#action, { unix, says: written(says) });
+      }
+      return at;
+    };
+    x.destroy = (pointer) => {
+      if (!ends()) {
+        const counts = Object.entries(COUNTERS).map(([key, counter]) => [
+          key,
+          x.count(pointer, counter),
         ]);
-        const seed = instance.u8.subarray(config + FIELDS.seed, config + FIELDS.seed + 16);
-        const hex = [...seed].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-        const about = { ...Object.fromEntries(fields), role: word(config), seed: hex };
-        this.#write({ e, do: 'create', now: Math.floor(now), config: about });
-        return pointer;
-      },
-    );
-    replace(
-      (x) => x.describe,
-      (pointer, length) => {
-        const name = instance.readScratch(32);
-        const json = instance.readScratch(length, 32);
-        const status = x.describe(pointer, length);
-        if (!freed && this.#room()) {
-          const member = name.slice(0, name.indexOf('\0'));
-          this.#write({ e, do: 'describe', member, json: written(json) });
-          took(status);
-        }
-        return status;
-      },
-    );
-    replace(
-      (x) => x.next,
-      (pointer) => (freed || this.truncated ? x.next(pointer) : took(x.next(pointer))),
-    );
-    replace(
-      (x) => x.print,
-      (pointer, unix) => {
-        const at = x.print(pointer, unix);
-        if (at && this.#action) {
-          const says = this.#withoutWords(instance.readTerminated(at));
-          Object.assign(this.#action, { unix, says: written(says) });
-        }
-        return at;
-      },
-    );
-    replace(
-      (x) => x.destroy,
-      (pointer) => {
-        if (!freed && this.#room()) {
-          const counts = Object.entries(COUNTERS).map(([key, counter]) => [
-            key,
-            x.count(pointer, counter),
-          ]);
-          this.#write({ e, do: 'free', counts: Object.fromEntries(counts) });
-        }
-        freed = true;
-        return x.destroy(pointer);
-      },
-    );
-    return tapped;
+        this.#write({ e, do: 'free', counts: Object.fromEntries(counts) });
+      }
+      freed = true;
+      return instance.x.destroy(pointer);
+    };
+    return x;
   };
 }
 
@@ -338,11 +298,7 @@ export class Recorder {
 const countOf = (key, value) =>
   key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
 
-/**
- * As much of a message as the core read: it does not look into what it cannot read or does not know.
- * @param {string} text
- * @param {number} packed what the core answered
- */
+/** As much of a message as the core read, by its answer: it does not look into what it does not know. @param {string} text @param {number} packed */
 function readByCore(text, packed) {
   if (packed === abp.E_TEXT) return undefined;
   const { type } = text ? JSON.parse(text) : {};

@@ -15,7 +15,7 @@ const cut = (text) =>
  * @param {unknown} value any value
  * @returns {unknown} a value that JSON can carry
  */
-export function snapshot(value) {
+export function readableCopy(value) {
   try {
     return walkBounded(value, BOUNDS, {
       copies: true,

@@ -6,20 +6,9 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 /** @import { CallArguments, NameOf } from '../../../js/types/app.js' */
 /** @import { HostContext } from '../../mcp-apps/src/protocol.js' */
 /** @import { View, ViewOptions } from '../../mcp-apps/src/view.js' */
-/**
- * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it.
- */
-/**
- * @template [App=any]
- * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
- */
-/**
- * @template App
- * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it.
- */
+/** @template [App=any] @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it. */
+/** @template [App=any] @template {NameOf<App>} [Name=NameOf<App>] @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it. */
+/** @template App @template {NameOf<App>} Name @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it. */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**
@@ -105,15 +94,13 @@ export function useView(createView, options) {
     const { signal: given } = latest.current;
     const set = (/** @type {Partial<ViewState>} */ changes) =>
       signal.aborted || setState((before) => ({ ...before, ...changes }));
-    /** @type {any} */
-    const callbacks = {};
-    for (const name of TOLD) {
-      callbacks[name] = (/** @type {any[]} */ ...told) =>
-        /** @type {any} */ (latest.current[name])?.(...told);
-    }
+    const callbacks = TOLD.map((name) => [
+      name,
+      (/** @type {any[]} */ ...told) => /** @type {any} */ (latest.current[name])?.(...told),
+    ]);
     createView({
       ...latest.current,
-      ...callbacks,
+      ...Object.fromEntries(callbacks),
       onContextChange(changes, context) {
         set({ context });
         latest.current.onContextChange?.(changes, context);
@@ -134,10 +121,7 @@ export function useView(createView, options) {
   return state;
 }
 
-/**
- * Applies the host's theme, variables and fonts to the document, now and whenever they change.
- * @param {ViewState} state of `useView`
- */
+/** Applies the host's theme, variables and fonts to the document, now and whenever they change. @param {ViewState} state of `useView` */
 export function useHostStyles({ view, context }) {
   useEffect(() => view?.applyStyles(), [view, context]);
 }
@@ -149,9 +133,6 @@ const subscribeToTheme = (/** @type {() => void} */ changed) => {
 };
 const themeOf = () => (document.documentElement.dataset.theme === 'dark' ? 'dark' : 'light');
 
-/**
- * The theme that the document shows, as `useHostStyles` or `applyStyles` have set it.
- * @returns {'light' | 'dark'}
- */
+/** The theme that the document shows, as `useHostStyles` or `applyStyles` have set it. @returns {'light' | 'dark'} */
 export const useDocumentTheme = () =>
   useSyncExternalStore(subscribeToTheme, themeOf, () => 'light');

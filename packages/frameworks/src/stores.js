@@ -11,10 +11,7 @@ import { milliseconds } from '../../../js/common/values.js';
 /** @import { CallArguments, NameOf, ResponseOf } from '../../../js/types/app.js' */
 /** @import { ProgressInfo, Response } from '../../../js/wire/messages.js' */
 
-/**
- * Where the app is: what `connect` takes, or nothing while it is not there yet.
- * @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target
- */
+/** @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target Where the app is: what `connect` takes, or nothing while it is not there yet. */
 
 /**
  * @template [App=any] what it knows of the app; see `connect`
@@ -60,10 +57,7 @@ class Store {
   /** The state, which is another object after each change. */
   get = () => this.state;
 
-  /**
-   * @param {(state: T) => void} listener called after each change
-   * @returns {() => void} ends it
-   */
+  /** @param {(state: T) => void} listener called after each change @returns {() => void} ends it */
   subscribe = (listener) => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -91,11 +85,7 @@ export class ConnectionStore extends Store {
     this.options = options;
   }
 
-  /**
-   * Connects to an app, in place of the one before.
-   * @param {Target} target
-   * @returns {() => void} ends it, in whatever state it is
-   */
+  /** Connects to an app, in place of the one before. @param {Target} target @returns {() => void} ends it, in whatever state it is */
   open(target) {
     const serial = ++this.#serial;
     /** @param {Partial<ConnectionState>} changes */
@@ -125,10 +115,8 @@ export class ConnectionStore extends Store {
       const limit = milliseconds(options.timeout ?? 10_000);
       // What a function opens has been opened: it need not wait for its turn.
       const fixed = typeof target === 'function' ? undefined : target;
-      const place = {
-        ...{ target: fixed, iframe, limit, patience: reconnect },
-        ...{ hasFailed: true, failures: 1, since: performance.now() },
-      };
+      const sinceNow = { hasFailed: true, failures: 1, since: performance.now() };
+      const place = { target: fixed, iframe, limit, patience: reconnect, ...sinceNow };
       const { restore } = await import('../../../js/agent/retry.js');
       await restore(begin, signal, place, start);
     };
@@ -222,21 +210,17 @@ export class Call extends Store {
     return response;
   }
 
-  /**
-   * Cancels the call that is under way, if there is one.
-   * @param {unknown} [reason]
-   */
+  /** Cancels the call that is under way, if there is one. @param {unknown} [reason] */
   cancel = (reason) => {
     if (this.state.pending) this.#controller?.abort(reason);
   };
 }
 
-const { code, message, retryable } = new AbpError(
-  'NOT_INITIALIZED',
-  "There is no session yet: call once the connection's status is connected",
-  { retryable: true },
-);
-const NOT_CONNECTED = { code, message, retryable };
+const NOT_CONNECTED = /** @type {const} */ ({
+  code: 'NOT_INITIALIZED',
+  message: "There is no session yet: call once the connection's status is connected",
+  retryable: true,
+});
 
 /** Why the calls of a component end that goes. */
 export const UNMOUNTED = 'The component was unmounted';

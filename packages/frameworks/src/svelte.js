@@ -4,32 +4,14 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 
 /** @import { CallOptions, Client, ConnectOptions } from '../../../js/agent/client.js' */
 /** @import { NameOf } from '../../../js/types/app.js' */
-/**
- * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it.
- */
-/**
- * @template [App=any]
- * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
- */
-/**
- * @template App
- * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it.
- */
+/** @template [App=any] @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it. */
+/** @template [App=any] @template {NameOf<App>} [Name=NameOf<App>] @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it. */
+/** @template App @template {NameOf<App>} Name @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it. */
 /** @typedef {import('./stores.js').Target} Target */
 
-/**
- * @template T
- * @typedef {(run: (state: T) => void) => () => void} Subscribe a store's, as Svelte takes it: `run` is called at once, too
- */
+/** @template T @typedef {(run: (state: T) => void) => () => void} Subscribe a store's, as Svelte takes it: `run` is called at once, too */
 
-/**
- * @template T
- * @param {{ get: () => T, subscribe: Subscribe<T> }} store
- * @returns {Subscribe<T>}
- */
+/** @template T @param {{ get: () => T, subscribe: Subscribe<T> }} store @returns {Subscribe<T>} */
 const subscribeTo = (store) => (run) => {
   run(store.get());
   return store.subscribe(run);

@@ -4,20 +4,9 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 
 /** @import { CallOptions, Client, ConnectOptions } from '../../../js/agent/client.js' */
 /** @import { NameOf } from '../../../js/types/app.js' */
-/**
- * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it.
- */
-/**
- * @template [App=any]
- * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
- */
-/**
- * @template App
- * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it.
- */
+/** @template [App=any] @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it. */
+/** @template [App=any] @template {NameOf<App>} [Name=NameOf<App>] @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it. */
+/** @template App @template {NameOf<App>} Name @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it. */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**

@@ -36,8 +36,10 @@ export function followSignal(signal, reason) {
  * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the other side gave.
  * @param {string} [reason] its message
  * @param {unknown} [cause] what ended the connection, if that is the reason
+ * @returns {DOMException}
  */
-export function abortError(reason, cause) {
-  const error = new DOMException(reason ?? 'The operation was cancelled', 'AbortError');
-  return cause === undefined ? error : Object.assign(error, { cause });
-}
+export const abortError = (reason, cause) =>
+  Object.assign(
+    new DOMException(reason ?? 'The operation was cancelled', 'AbortError'),
+    cause !== undefined && { cause },
+  );

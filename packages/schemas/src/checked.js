@@ -56,10 +56,7 @@ async function checkerOf(name, member, schema) {
   if (schema === undefined || schema === true) return undefined;
   const what = member === 'inputSchema' ? 'params' : 'data';
   const standard = standardOf(schema);
-  if (standard) {
-    const { standardCheckerFor } = await loadPart(import('./standard-schema.js'));
-    return standardCheckerFor(standard, what);
-  }
+  if (standard) return standardCheckerFor(standard, what);
   const { checkerFor } = await loadPart(import('./schema.js'));
   try {
     return checkerFor(schema, what);
@@ -69,6 +66,29 @@ async function checkerOf(name, member, schema) {
     return () => Promise.reject(new AbpError('INTERNAL_ERROR', why));
   }
 }
+
+/**
+ * Checks by a schema of another library, one that follows Standard Schema.
+ * @param {import('./types.js').StandardSchema['~standard']} standard the schema's
+ * @param {string} what the values are called: `params`
+ * @returns {Checker}
+ */
+function standardCheckerFor(standard, what) {
+  return async (value) => {
+    const made = await standard.validate(value);
+    if (!made.issues) return { value: made.value };
+    const details = [...made.issues].map(({ path = [], message }) => ({
+      path: [what, ...path.map(keyOf)].join('/'),
+      keyword: standard.vendor,
+      message,
+    }));
+    const [first = { path: what, message: 'does not match the schema' }] = details;
+    return { value, problem: { message: `${first.path}: ${first.message}`, details } };
+  };
+}
+
+/** @param {PropertyKey | { key: PropertyKey }} segment of a path */
+const keyOf = (segment) => String(typeof segment === 'object' ? segment.key : segment);
 
 /**
  * @param {unknown} returning what the handler returns, or a promise of it
@@ -90,10 +110,7 @@ async function checkedResult(returning, output) {
   return moved && isObject(result) ? transfer(result, moved) : result;
 }
 
-/**
- * What a caller is told of params that break their schema: not many times as much as it sent.
- * @param {import('./schema.js').Problem} problem
- */
+/** What a caller is told of params that break their schema: not many times as much as it sent. @param {import('./schema.js').Problem} problem */
 function invalidParams({ message, details }) {
   const short = (/** @type {string} */ text) => text.slice(0, MAX_PROBLEM_LENGTH);
   const shown = details
@@ -109,8 +126,7 @@ function invalidParams({ message, details }) {
  */
 function problemOf(params) {
   try {
-    requireBounded(params, PARAMS);
-    return undefined;
+    return void requireBounded(params, PARAMS);
   } catch (error) {
     return `params: ${toErrorObject(error).message}`;
   }

@@ -62,23 +62,13 @@ export function checkerFor(schema, what) {
   };
 }
 
-/**
- * How many values are compared if each item of each list is compared with each other.
- * @param {unknown} value within bounds
- * @returns {number}
- */
+/** How many values are compared if each item of each list is compared with each other. @param {unknown} value within bounds */
 function comparisonsOf(value) {
   let comparisons = 0;
-  walkBounded(
-    value,
-    {},
-    {
-      exceed() {},
-      leave(list, values) {
-        if (Array.isArray(list)) comparisons += list.length * values;
-      },
-    },
-  );
+  const leave = (/** @type {unknown} */ list, /** @type {number} */ values) => {
+    if (Array.isArray(list)) comparisons += list.length * values;
+  };
+  walkBounded(value, {}, { exceed() {}, leave });
   return comparisons;
 }
 
@@ -105,46 +95,28 @@ const MAX_DEPTH = 64;
 const isList = (value) => Array.isArray(value);
 /** @param {unknown} value */
 const isText = (value) => typeof value === 'string';
-/** @param {unknown} value */
-const isNumber = (value) => typeof value === 'number';
-/** @param {unknown} value */
-const isPattern = (value) => {
-  try {
-    return isText(value) && Boolean(new RegExp(value, 'u'));
-  } catch {
-    return false;
-  }
-};
 
-/** The types that keywords must have; the validator ignores a keyword of a wrong type. */
+/** What keywords must be: the validator ignores one of a wrong type. @type {[names: string, is: string, holds: (value: any) => unknown][]} */
 const KEYWORDS = [
-  {
-    names: ['type'],
-    holds: (/** @type {string | string[]} */ value) =>
-      [value].flat().every((name) => TYPES.includes(name)),
-    is: `one of ${TYPES.join(', ')}, or a list of them`,
-  },
-  {
-    names: ['required'],
-    holds: (/** @type {unknown} */ value) => isList(value) && value.every(isText),
-    is: 'a list of names',
-  },
-  { names: ['enum', 'allOf', 'anyOf', 'oneOf', 'prefixItems'], holds: isList, is: 'a list' },
-  { names: ['pattern'], holds: isPattern, is: 'a regular expression, as text' },
-  { names: ['format', '$ref', '$id'], holds: isText, is: 'text' },
-  {
-    names: [
-      ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
-      ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'],
-    ],
-    holds: isNumber,
-    is: 'a number',
-  },
-  {
-    names: ['properties', 'patternProperties', 'dependentSchemas', '$defs'],
-    holds: isRecord,
-    is: 'an object of schemas',
-  },
+  [
+    'type',
+    `one of ${TYPES.join(', ')}, or a list of them`,
+    (value) => [value].flat().every((name) => TYPES.includes(name)),
+  ],
+  ['required', 'a list of names', (value) => isList(value) && value.every(isText)],
+  ['enum allOf anyOf oneOf prefixItems', 'a list', isList],
+  [
+    'pattern',
+    'a regular expression, as text',
+    (value) => isText(value) && safely(() => new RegExp(value, 'u')),
+  ],
+  ['format $ref $id', 'text', isText],
+  [
+    'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties',
+    'a number',
+    (value) => typeof value === 'number',
+  ],
+  ['properties patternProperties dependentSchemas $defs', 'an object of schemas', isRecord],
 ];
 
 /** The keywords that contain schemas: one, a list of them, or several by name. */
@@ -164,8 +136,8 @@ function faultOf(schema, path, depth) {
   if (!isRecord(schema)) return `${path} must be an object`;
   if (depth > MAX_DEPTH) return `${path} is nested too deep`;
   const own = /** @type {any} */ (schema);
-  for (const { names, holds, is } of KEYWORDS) {
-    const wrong = names.find((name) => own[name] !== undefined && !holds(own[name]));
+  for (const [names, is, holds] of KEYWORDS) {
+    const wrong = names.split(' ').find((name) => own[name] !== undefined && !holds(own[name]));
     if (wrong) return `${path}/${wrong} must be ${is}`;
   }
   const inner = [

@@ -1,6 +1,9 @@
 /**
  * What the entries for frameworks share: a connection and a call as stores, whose state is replaced when it changes. A
  * component shows the state, and ends what it began when it goes.
+ *
+ * How it is made: each entry (React, Vue, Svelte) gives these two stores the form of its framework, and no rule of its own. Sessions
+ * begin again as `connect` and js/agent/retry.js do it; how a call ended is what the client says.
  */
 import { connect } from '../../main/src/connect.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';

@@ -1,6 +1,12 @@
 /**
  * What an app remembers for agents that come back: what became of their calls, which the cores of their sessions know, and
  * what calls that have a key ended with. Loaded when an agent asks, gives a key, or has gone.
+ *
+ * How it is made: the cores of connections that have ended are kept here, so that there is no copy of what they know. A core has no
+ * values, so `once.js` keeps what calls with a key returned, in memory or in the app's store (`sqlite.js`, `indexeddb.js`; what these
+ * share is in `stored-keys.js`). A call with a key asks the store whether it may begin, runs, and what the core says became of it
+ * is written. Meanwhile it has a place here. Others with its key wait there: a repeat is a call of its own, whose handler
+ * waits for the first, and the core is told if it need not wait any more, or if the first has not begun.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';

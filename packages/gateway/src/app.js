@@ -1,12 +1,12 @@
 /** An app, however it is reached: opened with the first need, and opened again when it was lost. */
-import { AbpError } from 'abp-bridge';
+import { AbpError, connect } from 'abp-bridge';
+import { webSocketTransport } from 'abp-bridge/websocket';
+import { WebSocket } from 'ws';
 import { UserError } from './errors.js';
-import { BorrowedApp } from './borrowed-app.js';
-import { PageWay } from './page-way.js';
+import { DEFAULT_TIMEOUT, PageWay } from './page-way.js';
 import { takeProfile } from './profile-socket.js';
-import { cancelled, shareApp } from './shared-app.js';
-import { SocketWay } from './socket-way.js';
-import { callStreamed } from './streamed.js';
+import { BorrowedApp, cancelled, shareApp } from './shared-app.js';
+import { chunkText } from './texts.js';
 import { unlessAborted } from './waiting.js';
 
 /**
@@ -15,29 +15,20 @@ import { unlessAborted } from './waiting.js';
  * @typedef {NonNullable<NonNullable<Parameters<Client['call']>[2]>['onProgress']>} OnProgress
  * @typedef {Awaited<ReturnType<Client['listCapabilities']>>[number]} Capability
  * @typedef {{ method: string, params?: any, timeout?: number }} Question
- */
-
-/**
- * Answers a question of the app: returns the data or the protocol's response, throws to decline.
- * @callback Ask
- * @param {Question} question
- * @param {AbortSignal} signal aborts when the question is over
- * @returns {unknown}
- */
-
-/**
+ * @typedef {(question: Question, over: AbortSignal) => unknown} Ask Answers a question of the app: returns the data or the
+ *   protocol's response, throws to decline. `over` aborts when the question is over.
+ *
  * @typedef {object} CallOptions
  * @property {AbortSignal} [signal]
  * @property {object} [owner] who calls: questions are put to nobody else
  * @property {number} [timeout] ms
  * @property {OnProgress} [onProgress]
- * @property {import('./streamed.js').OnChunk} [onChunk] is shown what the handler streams
+ * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler streams
  * @property {Ask} [ask] absent: whoever calls can be asked nothing
- */
-
-/**
+ *
  * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[] }} Result `isTool`: a page's WebMCP
- *   tool returned it; `chunks`: see streamed.js; `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
+ *   tool returned it; `chunks`: what was streamed before the data (where the handler returned nothing, they are the data);
+ *   `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
  */
 
 /**
@@ -45,6 +36,13 @@ import { unlessAborted } from './waiting.js';
  * elsewhere: what a client sees of it is little.
  */
 const MAX_SAID = 8 << 20;
+/** Bytes of the longest message of a socket: the transport's own limit, before it is in memory. */
+const MAX_PAYLOAD = 32 << 20;
+/** Chunks of a call that are kept, and what they may be together, in characters and bytes, as far as that shows. */
+const MAX_CHUNKS = 2 ** 16;
+const MAX_SIZE = 2 ** 26;
+/** What anything but text and bytes counts for: those who send it have bounded it. */
+const SOME = 1024;
 
 /**
  * @param {string} text
@@ -61,6 +59,8 @@ export function appUrl(text) {
 }
 
 export class App {
+  /** Hear that the app can do something else than before. @type {Set<() => void>} */
+  watchers = new Set();
   /** @type {Client | BorrowedApp | undefined} */
   #client;
   /** Listens for other gateways that want the profile, while it is ours. @type {import('node:net').Server | undefined} */
@@ -69,42 +69,31 @@ export class App {
   #shares = new Set();
   /** @type {Promise<Client | BorrowedApp> | undefined} */
   #opening;
-  #way;
-  #agent;
+  /** The way to an app that is a page; there is another to those behind a socket. @type {PageWay | undefined} */
+  #page;
+  #options;
   #closed = false;
-  #log;
   /**
    * Calls under way and what they have downloaded, the latest last: a question of the app's names no call, nor does a
    * download.
-   * @type {Map<CallOptions, import('./downloads.js').Download[]>}
+   * @type {Map<CallOptions, import('./unattended.js').Download[]>}
    */
   #calls = new Map();
 
   /**
    * @param {URL} url
-   * @param {object} options
-   * @param {{ name: string, version: string }} options.agent
-   * @param {import('./page-way.js').PageOptions} [options.page]
+   * @param {{ agent: { name: string, version: string }, page?: import('./page-way.js').PageOptions }} options
    */
   constructor(url, { agent, page = {} }) {
     this.url = url;
-    this.#agent = agent;
-    this.#way = /^ws/.test(url.protocol)
-      ? new SocketWay(url, page)
-      : new PageWay(url, page, (download) => this.#take(download));
-    this.#log = page.log ?? (() => {});
-    /** Hear that the app can do something else than before. @type {Set<() => void>} */
-    this.watchers = new Set();
+    this.#options = { agent, page };
+    if (/^http/.test(url.protocol))
+      this.#page = new PageWay(url, page, (download) => this.#take(download));
   }
 
   /** The folder of its profile, if that stays. */
   get profile() {
-    return this.#way.profile;
-  }
-
-  /** Whether there is a session now. */
-  get connected() {
-    return this.#client?.connected ?? false;
+    return this.#page?.profile;
   }
 
   /**
@@ -119,32 +108,47 @@ export class App {
   }
 
   async #begin() {
-    if (this.#closed) throw new UserError('The gateway is closing');
+    this.#requireOpen();
     try {
-      const client =
-        (await this.#borrow()) ??
-        (await this.#way.connect({
-          agent: this.#agent,
-          limits: { maxControlLength: MAX_SAID },
-          onElicitation: (question, { signal }) => this.#ask(question, signal),
-          onCapabilitiesChanged: this.#announce,
-        }));
-      if (this.#closed) {
-        client.close();
-        throw new UserError('The gateway is closing');
-      }
+      const client = (await this.#borrow()) ?? (await this.#connect());
+      this.#requireOpen(client);
       this.#client = client;
       queueMicrotask(this.#announce);
       return client;
     } catch (error) {
       if (error instanceof UserError) throw error;
       const { code, message, details } =
-        /** @type {import('abp-bridge').AbpError & { details?: { unread?: unknown } }} */ (error);
+        /** @type {AbpError & { details?: { unread?: unknown } }} */ (error);
       const hint = details?.unread
         ? `. An app's description of itself may have at most ${MAX_SAID} bytes: shorten its descriptions and schemas`
         : '';
       throw new UserError(`${this.url.href} has no app that answered (${code}: ${message})${hint}`);
     }
+  }
+
+  /** @param {...({ close(): void } | undefined)} made that is not wanted any more once the gateway closes */
+  #requireOpen(...made) {
+    if (!this.#closed) return;
+    for (const each of made) each?.close();
+    throw new UserError('The gateway is closing');
+  }
+
+  /** @returns {Promise<Client>} */
+  async #connect() {
+    const { agent, page } = this.#options;
+    /** @type {Parameters<typeof connect>[1]} */
+    const options = {
+      agent,
+      limits: { maxControlLength: MAX_SAID },
+      onElicitation: (question, { signal }) => this.#ask(question, signal),
+      onCapabilitiesChanged: this.#announce,
+    };
+    if (this.#page) return this.#page.connect(options);
+    const dial = () => {
+      const socket = new WebSocket(this.url, { maxPayload: MAX_PAYLOAD });
+      return webSocketTransport(/** @type {import('abp-bridge/websocket').Socket} */ (socket));
+    };
+    return connect(dial, { ...options, timeout: page.timeout ?? DEFAULT_TIMEOUT });
   }
 
   #announce = () => {
@@ -157,51 +161,35 @@ export class App {
    * @returns {Promise<BorrowedApp | undefined>}
    */
   async #borrow() {
-    const { profile } = this;
-    if (!profile || this.#server) return undefined;
-    const { server, channel } = await takeProfile(profile, (other) => this.#share(other));
-    if (this.#closed) {
-      server?.close();
-      channel?.close();
-      throw new UserError('The gateway is closing');
-    }
-    if (server) {
-      this.#server = server;
-      return undefined;
-    }
+    if (!this.profile || this.#server) return undefined;
+    const { server, channel } = await takeProfile(this.profile, (other) => {
+      const share = shareApp(other, this);
+      this.#shares.add(share);
+      void share.closed.then(() => this.#shares.delete(share));
+    });
+    this.#requireOpen(server, channel);
+    this.#server = server;
+    if (!channel) return undefined;
     const borrowed = new BorrowedApp(channel);
     borrowed.onCapabilitiesChanged = this.#announce;
     const pid = await borrowed.open(this.url.href);
-    this.#log(`uses the browser of the gateway with process id ${pid}`);
+    this.#options.page.log?.(`uses the browser of the gateway with process id ${pid}`);
     return borrowed;
-  }
-
-  /** @param {import('./channel.js').Channel} channel */
-  #share(channel) {
-    const share = shareApp(channel, this);
-    this.#shares.add(share);
-    const { onClose } = channel;
-    channel.onClose = () => {
-      this.#shares.delete(share);
-      onClose();
-    };
   }
 
   /**
    * Lets go of the profile and its browser, until the app is needed again.
-   * @returns {Promise<{ kind: 'released' } | { kind: 'refused', message: string }>}
+   * @returns {Promise<string | undefined>} why not, if it does not
    */
   async release() {
     await this.#opening?.catch(() => {});
-    if (this.#calls.size) {
-      const message = `The gateway with process id ${process.pid} uses the profile and is running a call: try again when it has ended`;
-      return { kind: 'refused', message };
-    }
+    if (this.#calls.size)
+      return `The gateway with process id ${process.pid} uses the profile and is running a call: try again when it has ended`;
     this.#client?.close();
-    await this.#way.release();
+    await this.#page?.release();
     this.#server?.close();
     this.#server = undefined;
-    return { kind: 'released' };
+    return undefined;
   }
 
   /** What the app says it can do. @returns {Promise<Capability[]>} */
@@ -209,10 +197,7 @@ export class App {
     return (await this.open()).listCapabilities();
   }
 
-  /**
-   * What is known without asking: nothing while there is no session.
-   * @returns {Promise<Capability[] | undefined>}
-   */
+  /** What is known without asking: nothing while there is no session. @returns {Promise<Capability[] | undefined>} */
   async knownCapabilities() {
     return this.#client?.listCapabilities();
   }
@@ -238,15 +223,14 @@ export class App {
         metadata: { outcome: 'unstarted' },
       };
     }
-    /** @type {import('./downloads.js').Download[]} */
-    const downloads = [];
     if (client instanceof BorrowedApp) return client.call(name, params, options);
+    /** @type {import('./unattended.js').Download[]} */
+    const downloads = [];
     this.#calls.set(options, downloads);
     try {
-      const { timeout, onProgress, onChunk } = options;
-      const asked = { signal, timeout, onProgress };
-      const response = await callStreamed(client, name, params, asked, onChunk);
-      if (response.cancelled && !(await this.#way.responds())) return this.#abandoned(response);
+      const response = await callStreamed(client, name, params, options);
+      if (response.cancelled && this.#page && !(await this.#page.responds()))
+        return abandoned(response);
       // What WebMCP tools return is in MCP's form.
       const isTool = /** @type {{ webmcp?: unknown } | undefined} */ (client.app)?.webmcp === true;
       const files = response.success ? await this.#filesOf(downloads, signal) : [];
@@ -262,34 +246,17 @@ export class App {
   }
 
   /**
-   * The response to a cancelled call whose page does nothing any more: nobody has said that the call has stopped.
-   * @param {Response} response
-   * @returns {Response}
-   */
-  #abandoned({ error }) {
-    const message = `${error?.message ?? 'cancelled'}. The page did not answer, and was closed`;
-    return {
-      success: false,
-      cancelled: true,
-      error: { code: error?.code ?? 'CANCELLED', message, retryable: false },
-      metadata: { outcome: 'unknown' },
-    };
-  }
-
-  /**
    * @param {Question} question
    * @param {AbortSignal} signal
    */
   #ask(question, signal) {
     const calls = this.#callsOfOne();
-    if (!calls) {
-      const why =
-        'Several clients call this app, and the question does not say which of them to ask';
-      throw new AbpError('NOT_SUPPORTED', why);
-    }
-    const call = calls.find(({ ask }) => ask);
+    const call = calls?.find(({ ask }) => ask);
     if (call?.ask) return call.ask(question, signal);
-    throw new AbpError('NOT_SUPPORTED', 'The caller does not support elicitation');
+    const why = calls
+      ? 'The caller does not support elicitation'
+      : 'Several clients call this app, and the question does not say which of them to ask';
+    throw new AbpError('NOT_SUPPORTED', why);
   }
 
   /**
@@ -302,7 +269,7 @@ export class App {
     return calls.some(({ owner }) => owner !== calls[0]?.owner) ? undefined : calls;
   }
 
-  /** @param {import('./downloads.js').Download} download */
+  /** @param {import('./unattended.js').Download} download */
   #take(download) {
     const [latest] = this.#callsOfOne() ?? [];
     if (latest) this.#calls.get(latest)?.push(download);
@@ -310,11 +277,11 @@ export class App {
   }
 
   /**
-   * @param {import('./downloads.js').Download[]} downloads of a call that has succeeded; it may still grow
+   * @param {import('./unattended.js').Download[]} downloads of a call that has succeeded; it may still grow
    * @param {AbortSignal} [signal] aborts the wait
    */
   async #filesOf(downloads, signal) {
-    await this.#way.settle();
+    await this.#page?.settle();
     const files = [];
     for (const { file } of downloads) {
       files.push(await unlessAborted(file, signal).catch(() => undefined));
@@ -327,15 +294,75 @@ export class App {
     this.#closed = true;
     await Promise.all([...this.#shares].map((share) => share.close()));
     this.#client?.close();
-    await this.#way.close();
+    await this.#page?.close();
     this.#server?.close();
   }
 
   /** Ends the browser at once, when there is no time for more. */
   kill() {
-    this.#way.kill();
+    this.#page?.kill();
   }
 }
+
+/** @param {any} chunk */
+const sizeOf = (chunk) => chunk?.length ?? chunk?.byteLength ?? chunk?.size ?? SOME;
+
+/**
+ * Makes a call and reads what its handler streams.
+ * @param {Client} client
+ * @param {string} name
+ * @param {unknown} params
+ * @param {CallOptions} options
+ * @returns {Promise<Result>}
+ */
+async function callStreamed(client, name, params, { signal, timeout, onProgress, onChunk }) {
+  const options = { signal, timeout, onProgress };
+  if (!client.features.streams) return client.call(name, params, options);
+  const stream = client.stream(name, params, options);
+  /** @type {unknown[]} */
+  const chunks = [];
+  let size = 0;
+  let isFull = false;
+  try {
+    for await (const chunk of stream) {
+      size += sizeOf(chunk);
+      isFull = chunks.length === MAX_CHUNKS || size > MAX_SIZE;
+      // Leaving the loop cancels the call.
+      if (isFull) break;
+      chunks.push(chunk);
+      onChunk?.(chunkText(chunk), chunks.length);
+    }
+  } catch {
+    // Its response says what became of it.
+  }
+  const response = await stream.response;
+  if (isFull) {
+    const message = `The app streamed more than the gateway keeps: ${chunks.length} chunks`;
+    const error = { code: 'OPERATION_FAILED', message, retryable: false };
+    // The call was cancelled for that, and says what became of it, unless it was at its end.
+    const outcome = response.success ? 'finished' : response.metadata?.outcome;
+    return { success: false, error, metadata: { ...response.metadata, outcome } };
+  }
+  if (!chunks.length) return response;
+  if (!response.success || response.data !== undefined) return { ...response, chunks };
+  return { ...response, data: chunks };
+}
+
+/**
+ * The response to a cancelled call whose page does nothing any more: nobody has said that the call has stopped.
+ * @param {Response} response
+ * @returns {Response}
+ */
+const abandoned = ({ error }) => ({
+  success: false,
+  cancelled: true,
+  error: {
+    code: error?.code ?? 'CANCELLED',
+    message: `${error?.message ?? 'cancelled'}. The page did not answer, and was closed`,
+    retryable: false,
+  },
+  metadata: { outcome: 'unknown' },
+});
 
 /**
  * Whether the app has stopped the call. Of a page's WebMCP tools nobody knows.

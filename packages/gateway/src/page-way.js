@@ -3,20 +3,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectPage } from 'abp-bridge/automation';
 import { UserError } from './errors.js';
-import { attendDownloads } from './downloads.js';
+import { attendDownloads, attendWindows } from './unattended.js';
 import { findBrowser } from './find-browser.js';
 import { claimProfile, profileInUse, profileOf } from './profile.js';
 import { makeTemporaryFolder, removeFolder } from './temporary-folder.js';
 import { restoreSessionCookies, saveSessionCookies } from './session-cookies.js';
 import { lineOf } from './texts.js';
-import { attendWindows } from './windows.js';
 
 /** How long a page may take to answer at all when a cancel has come to nothing, in ms. */
 const MAX_SILENCE = 5000;
 /** How often the cookies are saved while a person logs in, in ms. */
 const COOKIE_INTERVAL = 500;
 /** How long a page may take to load, and its app to answer, in ms. */
-const DEFAULT_TIMEOUT = 30_000;
+export const DEFAULT_TIMEOUT = 30_000;
 
 /**
  * @typedef {object} PageOptions
@@ -62,7 +61,7 @@ export class PageWay {
   /**
    * @param {URL} url
    * @param {PageOptions} [options]
-   * @param {(download: import('./downloads.js').Download) => boolean} [claim] is shown what the page downloads; says
+   * @param {(download: import('./unattended.js').Download) => boolean} [claim] is shown what the page downloads; says
    *   whether anybody wants it
    */
   constructor(url, options = {}, claim = () => false) {

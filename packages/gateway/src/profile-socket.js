@@ -11,7 +11,7 @@ import { Channel } from './channel.js';
 import { UserError } from './errors.js';
 
 /** What they say to each other. Another version listens elsewhere, and is not understood. */
-const VERSION = 1;
+const VERSION = 2;
 /** Bytes of a socket's path; what systems take is 104 and more, and one that is dead gets a longer name for a moment. */
 const MAX_PATH = 88;
 /** Sockets that go away while they are dialled. */

@@ -11,7 +11,6 @@ import { Tasks, ready } from 'abp-bridge/tasks';
 import { InvalidRequest } from './errors.js';
 import { DECLINED, formOf, responseOf } from './questions.js';
 import { undelivered } from './results.js';
-import { chunkText } from './texts.js';
 import { deferred } from './waiting.js';
 
 /** Calls under way, and results that are kept, of all clients. */
@@ -96,8 +95,8 @@ export class Run {
         this.#report(info);
       },
       // What an app streams is progress, too, unless it reports its own.
-      onChunk: (chunk, count) => {
-        if (!reports) this.#report({ progress: count, status: chunkText(chunk) });
+      onChunk: (text, count) => {
+        if (!reports) this.#report({ progress: count, status: text });
       },
       ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
     };

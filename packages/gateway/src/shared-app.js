@@ -1,144 +1,258 @@
-/** An app that other gateways of this user use in this one's browser. */
+/**
+ * One browser for several gateways of a user: the first has the profile, and the others call the app in its browser. They are peers of
+ * JSON-RPC, so requests, questions and the end of either side are the core's; here is what they ask of each other:
+ *
+ *     open { url }                  the app, what it can do, and whose browser it is
+ *     call { id, name, … }          an app's result; progress and chunks are the request's progress
+ *     cancel { id, reason }         tells a call's handler why; the result says what became of it
+ *     ask { id, question }          the other way: an answer to the app
+ *     capabilities { capabilities } the other way: they have changed
+ *     release                       to let go of the profile
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AbpError } from 'abp-bridge';
-import { deferred } from './waiting.js';
+import { RpcError, createPeer } from 'abp-bridge/rpc';
+import { UserError } from './errors.js';
 import { toPlain } from './plain.js';
 
-/** How long their calls may take to stop when this gateway ends, in ms. */
+/** How long calls of others may take to stop when this gateway ends, in ms. */
 const CLOSING = 3000;
+/** The code of an error that says why, in words for the user. */
+const REFUSED = -32000;
+const ENDED = 'The gateway that had the browser has ended';
 
 /**
- * @param {import('./channel.js').Channel} channel to the one that uses it
+ * @typedef {import('./app.js').CallOptions} CallOptions
+ * @typedef {import('./app.js').Result} Result
+ * @typedef {import('./app.js').Capability[]} Capabilities
+ * @typedef {import('./channel.js').Channel} Channel
+ */
+
+/** @param {Channel} channel */
+const peerOf = (channel) => createPeer(channel, { dialect: 'lsp' });
+
+// --- Whoever has the browser -----------------------------------------------------------------------
+
+/**
+ * @param {Channel} channel to the gateway that wants the app
  * @param {import('./app.js').App} app
- * @returns {{ close: () => Promise<void> }} cancels its calls, and ends
  */
 export function shareApp(channel, app) {
-  /** @type {Map<number, { stop: AbortController, ended: Promise<void> }>} */
+  const peer = peerOf(channel);
+  /** @type {Map<number, { stop: AbortController, ended: Promise<Result> }>} */
   const calls = new Map();
   /** Whose calls they are, as the other side numbers its clients. @type {Map<number, object>} */
   const owners = new Map();
-  /** @type {Map<number, ReturnType<typeof deferred<unknown>>>} */
-  const questions = new Map();
-  let asked = 0;
-
   const abortAll = (/** @type {string} */ reason) => {
     for (const { stop } of calls.values()) stop.abort(reason);
   };
-  const tellCapabilities = () => {
-    void app.knownCapabilities().then((capabilities) => {
-      if (capabilities) channel.send({ kind: 'capabilities', capabilities });
-    });
+  const tell = async () => {
+    const capabilities = await app.knownCapabilities();
+    if (capabilities) peer.notify('capabilities', { capabilities });
   };
-  app.watchers.add(tellCapabilities);
-  channel.onClose = () => {
-    app.watchers.delete(tellCapabilities);
+  const watcher = () => void tell().catch(() => {});
+  app.watchers.add(watcher);
+  const closed = peer.closed.then(() => {
+    app.watchers.delete(watcher);
     abortAll('the client disconnected');
-    for (const { resolve } of questions.values()) resolve(declined('The client disconnected'));
-  };
+  });
 
-  /** @param {string} url */
-  async function open(url) {
+  peer.handle('open', async ({ url }) => {
     if (url !== app.url.href) {
       const message = `The gateway with process id ${process.pid} has this profile open for ${app.url.href}: give that address, another profile with --profile, or a throwaway one with --temporary`;
-      return channel.send({ kind: 'refused', message });
+      throw new RpcError(REFUSED, message);
     }
-    try {
-      const client = await app.open();
-      const capabilities = await client.listCapabilities();
-      channel.send({ kind: 'opened', app: client.app, capabilities, pid: process.pid });
-    } catch (error) {
-      channel.send({ kind: 'refused', message: /** @type {Error} */ (error).message });
-    }
-  }
-
-  /** @param {import('./channel.js').Message} message @param {AbortController} stop */
-  async function call({ id, name, params, timeout, owner, asks, streams }, stop) {
+    const client = await app.open().catch(({ message }) => {
+      throw new RpcError(REFUSED, message);
+    });
+    return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
+  });
+  peer.handle('call', async ({ id, name, params, timeout, owner, asks }, { progress, request }) => {
     if (!owners.has(owner)) owners.set(owner, {});
-    const result = await app.call(name, params, {
+    const stop = new AbortController();
+    const ended = app.call(name, params, {
       signal: stop.signal,
       timeout,
       owner: owners.get(owner),
-      onProgress: (info) => channel.send({ kind: 'progress', id, info }),
-      ...(streams && {
-        onChunk: (chunk, count) => channel.send({ kind: 'chunk', id, chunk, count }),
+      onProgress: (info) => progress({ info }),
+      onChunk: (text, count) => progress({ text, count }),
+      ...(asks && {
+        ask: (question, signal) =>
+          request('ask', { id, question }, { signal }).catch(({ message, data }) => {
+            throw new AbpError(data?.code ?? 'OPERATION_FAILED', message);
+          }),
       }),
-      ...(asks && { ask: (question, signal) => ask(id, question, signal) }),
     });
-    try {
-      channel.send({ kind: 'result', id, result });
-    } catch {
-      // Blobs cannot be sent; their bytes can.
-      const whole = await toPlain(result, ({ bytes, mimeType, filename }, rest) => ({
-        ...rest,
-        content: bytes,
-        mimeType,
-        filename,
-      }));
-      channel.send({ kind: 'result', id, result: whole });
-    }
-  }
-
-  /**
-   * @param {number} call
-   * @param {import('./app.js').Question} question
-   * @param {AbortSignal} signal
-   */
-  async function ask(call, question, signal) {
-    const id = ++asked;
-    const answered = deferred();
-    questions.set(id, answered);
-    const withdraw = () => channel.send({ kind: 'withdrawn', id });
-    signal.addEventListener('abort', withdraw, { once: true });
-    channel.send({ kind: 'question', id, call, question });
-    try {
-      return await answered.promise;
-    } finally {
-      questions.delete(id);
-      signal.removeEventListener('abort', withdraw);
-    }
-  }
-
-  channel.onMessage = (message) => {
-    const { kind, id } = message;
-    if (kind === 'open') void open(message.url);
-    else if (kind === 'call') {
-      const stop = new AbortController();
-      const ended = call(message, stop).finally(() => calls.delete(id));
-      calls.set(id, { stop, ended });
-    } else if (kind === 'cancel') calls.get(id)?.stop.abort(message.reason);
-    else if (kind === 'answer') {
-      const { value, error } = message;
-      questions.get(id)?.resolve(error ? declined(error.message, error.code) : value);
-    } else if (kind === 'release') void app.release().then((why) => channel.send(why));
-  };
+    calls.set(id, { stop, ended });
+    const result = await ended;
+    calls.delete(id);
+    // Blobs cannot be sent; their bytes can.
+    return toPlain(result, ({ bytes, ...found }, rest) => ({ ...rest, ...found, content: bytes }));
+  });
+  peer.onNotification('cancel', ({ id, reason }) => calls.get(id)?.stop.abort(reason));
+  peer.handle('release', async () => {
+    const problem = await app.release();
+    if (problem) throw new RpcError(REFUSED, problem);
+  });
   return {
+    closed,
+    /** Cancels the calls, and ends. */
     async close() {
       abortAll('the gateway that has the browser ends');
       const ended = Promise.all([...calls.values()].map((each) => each.ended));
       await Promise.race([ended, sleep(CLOSING, undefined, { ref: false })]);
-      channel.close();
+      // What was answered just now is still to be sent.
+      await new Promise((resolve) => setImmediate(resolve));
+      peer.close();
     },
   };
 }
 
-/** @param {string} message @param {string} [code] */
-const declined = (message, code = 'OPERATION_FAILED') =>
-  Promise.reject(new AbpError(code, message));
+/**
+ * Refuses the profile to whoever wants it.
+ * @param {Channel} channel
+ * @param {string} message
+ */
+export function refuse(channel, message) {
+  const onRequest = () => {
+    throw new RpcError(REFUSED, message);
+  };
+  createPeer(channel, { dialect: 'lsp', onRequest });
+}
+
+// --- Whoever uses it -------------------------------------------------------------------------------
 
 /**
- * @param {string} code
- * @param {string} message
- * @returns {import('./app.js').Result}
+ * Asks a gateway to let go of its profile.
+ * @param {Channel} channel
+ * @throws {UserError} if it does not
  */
-export const failure = (code, message) => ({
-  success: false,
-  error: { code, message, retryable: code === 'DISCONNECTED' },
+export async function askToRelease(channel) {
+  const peer = peerOf(channel);
+  try {
+    await peer.request('release');
+  } catch (error) {
+    const { code, message } = /** @type {RpcError} */ (error);
+    // One that has ended has let go.
+    if (code === REFUSED) throw new UserError(message);
+  } finally {
+    peer.close();
+  }
+}
+
+/** An app in the browser of another gateway. */
+export class BorrowedApp {
+  #peer;
+  /** @type {Capabilities} */
+  #capabilities = [];
+  /** What the calls under way were given, by number. @type {Map<number, CallOptions>} */
+  #calls = new Map();
+  /** Clients, by number. @type {WeakMap<object, number>} */
+  #owners = new WeakMap();
+  #last = 0;
+  connected = true;
+  /** What the app says it is. @type {import('./app.js').Client['app'] | undefined} */
+  app;
+  /** Hears that the app can do something else than before. @type {() => void} */
+  onCapabilitiesChanged = () => {};
+
+  /** @param {Channel} channel */
+  constructor(channel) {
+    const peer = (this.#peer = peerOf(channel));
+    void peer.closed.then(() => (this.connected = false));
+    peer.onNotification('capabilities', ({ capabilities }) => {
+      this.#capabilities = capabilities;
+      this.onCapabilitiesChanged();
+    });
+    peer.handle('ask', async ({ id, question }, { signal }) => {
+      try {
+        const ask = this.#calls.get(id)?.ask;
+        if (ask) return await ask(question, signal);
+        throw new AbpError('NOT_SUPPORTED', 'The caller does not support elicitation');
+      } catch (error) {
+        const { code, message } = /** @type {AbpError} */ (error);
+        throw new RpcError(REFUSED, message, { code });
+      }
+    });
+  }
+
+  /**
+   * @param {string} url
+   * @returns {Promise<number>} the process that has the browser
+   * @throws {UserError} if the other gateway does not serve it
+   */
+  async open(url) {
+    try {
+      const { app, capabilities, pid } = await this.#peer.request('open', { url });
+      this.app = app;
+      this.#capabilities = capabilities;
+      return pid;
+    } catch (error) {
+      const { code, message } = /** @type {RpcError} */ (error);
+      this.close();
+      throw new UserError(code === REFUSED ? message : ENDED);
+    }
+  }
+
+  async listCapabilities() {
+    return this.#capabilities;
+  }
+
+  close() {
+    this.connected = false;
+    this.#peer.close();
+  }
+
+  /**
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @returns {Promise<Result>} never rejects
+   */
+  async call(name, params, options) {
+    const { signal, timeout, owner, onProgress, onChunk, ask } = options;
+    if (signal?.aborted) return cancelled(signal.reason);
+    const id = ++this.#last;
+    this.#calls.set(id, options);
+    const cancel = () => {
+      const reason = String(signal?.reason?.message ?? signal?.reason);
+      if (this.connected) this.#peer.notify('cancel', { id, reason });
+    };
+    signal?.addEventListener('abort', cancel);
+    const about = { id, name, params, timeout, owner: this.#numberOf(owner), asks: Boolean(ask) };
+    try {
+      return await this.#peer.request('call', about, {
+        onProgress: ({ info, text, count }) => (info ? onProgress?.(info) : onChunk?.(text, count)),
+      });
+    } catch (error) {
+      const { data, message } = /** @type {RpcError & { data?: any }} */ (error);
+      return data?.closedBy
+        ? failure('DISCONNECTED', ENDED, true)
+        : failure('OPERATION_FAILED', message, false);
+    } finally {
+      this.#calls.delete(id);
+      signal?.removeEventListener('abort', cancel);
+    }
+  }
+
+  /** @param {object} [owner] */
+  #numberOf(owner) {
+    if (!owner) return 0;
+    const number = this.#owners.get(owner) ?? ++this.#last;
+    this.#owners.set(owner, number);
+    return number;
+  }
+}
+
+/** @param {string} code @param {string} message @param {boolean} retryable */
+const failure = (code, message, retryable) => ({
+  success: /** @type {const} */ (false),
+  error: { code, message, retryable },
 });
 
-/** The response to a call that was cancelled before the app was called. @param {any} reason @returns {import('./app.js').Result} */
+/** The response to a call that was cancelled before the app was called. @param {any} reason @returns {Result} */
 export const cancelled = (reason) => ({
-  success: false,
+  ...failure('CANCELLED', String(reason?.message ?? reason), true),
   cancelled: true,
-  error: { code: 'CANCELLED', message: String(reason?.message ?? reason), retryable: true },
   metadata: { outcome: 'unstarted' },
 });

@@ -130,12 +130,12 @@ test("the socket of a profile is this user's alone, has its version in its name,
     const profile = join(home, name);
     const path = socketPathOf(profile);
     assert.ok(Buffer.byteLength(`${path}.${process.pid}`) <= 100, path);
-    assert.match(path, /[/-]1(-\w+)?$/);
+    assert.match(path, /[/-]2(-\w+)?$/);
     const heard = [];
     const { server } = await takeProfile(profile, (channel) => {
       channel.onMessage = (message) => {
         heard.push(message);
-        channel.send({ heard: message });
+        channel.post({ heard: message });
       };
     });
     t.after(() => server.close());
@@ -143,18 +143,20 @@ test("the socket of a profile is this user's alone, has its version in its name,
     const { channel } = await takeProfile(profile, () => {});
     const answered = new Promise((resolve) => (channel.onMessage = resolve));
     const bytes = new Uint8Array(1 << 20).fill(7);
-    channel.send({ bytes });
+    channel.post({ bytes });
     assert.deepEqual(await answered, { heard: { bytes } });
     channel.close();
   }
-  assert.match(socketPathOf('C:\\profile', 'win32'), /^\\\\\.\\pipe\\abp-bridge-gateway-1-\w+$/);
+  assert.match(socketPathOf('C:\\profile', 'win32'), /^\\\\\.\\pipe\\abp-bridge-gateway-2-\w+$/);
 });
 
 test("what is no gateway's message ends its connection, and nothing else", async (t) => {
   const profile = join(home, 'odd');
   let closed;
   const gone = new Promise((resolve) => (closed = resolve));
-  const { server } = await takeProfile(profile, (channel) => (channel.onClose = closed));
+  const { server } = await takeProfile(profile, (channel) =>
+    Object.assign(channel, { onMessage() {}, onClose: closed }),
+  );
   t.after(() => server.close());
   const { connect } = await import('node:net');
   const socket = connect(socketPathOf(profile));

@@ -7,7 +7,7 @@ import { appOf, log, seconds } from '../options.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
-import { chunkText, cleanText, jsonText, lineOf } from '../texts.js';
+import { cleanText, jsonText, lineOf } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
 import { requireWritable, saveAll } from '../saved-files.js';
 
@@ -71,11 +71,11 @@ export async function execute([address, capability, argument], values, context) 
       timeout,
       onProgress: view.show,
       // With --json they are in the result.
-      onChunk(chunk) {
+      onChunk(text) {
         if (values.json) return;
         streamed = true;
         view.end();
-        process.stdout.write(`${chunkText(chunk)}\n`);
+        process.stdout.write(`${text}\n`);
       },
       ...(process.stdin.isTTY && { ask: askAtTerminal }),
     });

@@ -1,16 +1,10 @@
 /** `login`: a visible window on the app's own profile, for a person to log in. */
 import { appUrl } from '../app.js';
-import { askToRelease } from '../borrowed-app.js';
 import { usageError } from '../errors.js';
 import { log, pageOptions } from '../options.js';
 import { PageWay } from '../page-way.js';
 import { takeProfile } from '../profile-socket.js';
-
-/** @param {import('../channel.js').Channel} other who wants the profile meanwhile */
-function refuse(other) {
-  const message = `The login window of process ${process.pid} has this profile: log in there and close it`;
-  other.send({ kind: 'refused', message });
-}
+import { askToRelease, refuse } from '../shared-app.js';
 
 /**
  * Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it.
@@ -19,7 +13,8 @@ function refuse(other) {
  */
 async function claim(profile) {
   for (;;) {
-    const { server, channel } = await takeProfile(profile, refuse);
+    const why = `The login window of process ${process.pid} has this profile: log in there and close it`;
+    const { server, channel } = await takeProfile(profile, (other) => refuse(other, why));
     if (server) return server;
     await askToRelease(channel);
   }

@@ -2,7 +2,7 @@
 import { AbpError, connect } from 'abp-bridge';
 import { webSocketTransport } from 'abp-bridge/websocket';
 import { WebSocket } from 'ws';
-import { UserError } from './errors.js';
+import { UserError, log, seconds, usageError } from './errors.js';
 import { DEFAULT_TIMEOUT, PageWay } from './page-way.js';
 import { takeProfile } from './profile-socket.js';
 import { BorrowedApp, cancelled, shareApp } from './shared-app.js';
@@ -10,6 +10,7 @@ import { chunkText } from './texts.js';
 import { unlessAborted } from './waiting.js';
 
 /**
+ * @typedef {import('./commands.js').Values} Values
  * @typedef {import('abp-bridge').Client} Client
  * @typedef {Awaited<ReturnType<Client['call']>>} Response The protocol's answer to a call.
  * @typedef {NonNullable<NonNullable<Parameters<Client['call']>[2]>['onProgress']>} OnProgress
@@ -44,19 +45,23 @@ const MAX_SIZE = 2 ** 26;
 /** What anything but text and bytes counts for: those who send it have bounded it. */
 const SOME = 1024;
 
-/**
- * @param {string} text
- * @returns {URL}
- * @throws {UserError}
- */
+/** @param {string} text @returns {URL} @throws {UserError} */
 export function appUrl(text) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^(https?|wss?):$/.test(url.protocol)) return url;
-  throw new UserError(
+  throw usageError(
     `${JSON.stringify(text)} is not the address of an app: give https://app.example/ or wss://app.example/abp`,
-    2,
   );
 }
+
+/**
+ * The app of an address, by the options that all commands share.
+ * @param {string} address
+ * @param {Values} values of the options
+ * @param {{ version: string }} context
+ */
+export const appOf = (address, values, { version }) =>
+  new App(appUrl(address), { agent: { name: 'abp-bridge-gateway', version }, values });
 
 export class App {
   /** Hear that the app can do something else than before. @type {Set<() => void>} */
@@ -71,7 +76,8 @@ export class App {
   #opening;
   /** The way to an app that is a page; there is another to those behind a socket. @type {PageWay | undefined} */
   #page;
-  #options;
+  #agent;
+  #timeout;
   #closed = false;
   /**
    * Calls under way and what they have downloaded, the latest last: a question of the app's names no call, nor does a
@@ -80,15 +86,13 @@ export class App {
    */
   #calls = new Map();
 
-  /**
-   * @param {URL} url
-   * @param {{ agent: { name: string, version: string }, page?: import('./page-way.js').PageOptions }} options
-   */
-  constructor(url, { agent, page = {} }) {
+  /** @param {URL} url @param {{ agent: { name: string, version: string }, values?: Values }} options */
+  constructor(url, { agent, values = {} }) {
     this.url = url;
-    this.#options = { agent, page };
+    this.#agent = agent;
+    this.#timeout = seconds(values['connect-timeout'], 'connect-timeout');
     if (/^http/.test(url.protocol))
-      this.#page = new PageWay(url, page, (download) => this.#take(download));
+      this.#page = new PageWay(url, values, (download) => this.#take(download));
   }
 
   /** The folder of its profile, if that stays. */
@@ -135,10 +139,9 @@ export class App {
 
   /** @returns {Promise<Client>} */
   async #connect() {
-    const { agent, page } = this.#options;
     /** @type {Parameters<typeof connect>[1]} */
     const options = {
-      agent,
+      agent: this.#agent,
       limits: { maxControlLength: MAX_SAID },
       onElicitation: (question, { signal }) => this.#ask(question, signal),
       onCapabilitiesChanged: this.#announce,
@@ -148,7 +151,7 @@ export class App {
       const socket = new WebSocket(this.url, { maxPayload: MAX_PAYLOAD });
       return webSocketTransport(/** @type {import('abp-bridge/websocket').Socket} */ (socket));
     };
-    return connect(dial, { ...options, timeout: page.timeout ?? DEFAULT_TIMEOUT });
+    return connect(dial, { ...options, timeout: this.#timeout ?? DEFAULT_TIMEOUT });
   }
 
   #announce = () => {
@@ -173,7 +176,7 @@ export class App {
     const borrowed = new BorrowedApp(channel);
     borrowed.onCapabilitiesChanged = this.#announce;
     const pid = await borrowed.open(this.url.href);
-    this.#options.page.log?.(`uses the browser of the gateway with process id ${pid}`);
+    log(`uses the browser of the gateway with process id ${pid}`);
     return borrowed;
   }
 
@@ -245,10 +248,7 @@ export class App {
     }
   }
 
-  /**
-   * @param {Question} question
-   * @param {AbortSignal} signal
-   */
+  /** @param {Question} question @param {AbortSignal} signal */
   #ask(question, signal) {
     const calls = this.#callsOfOne();
     const call = calls?.find(({ ask }) => ask);
@@ -364,9 +364,6 @@ const abandoned = ({ error }) => ({
   metadata: { outcome: 'unknown' },
 });
 
-/**
- * Whether the app has stopped the call. Of a page's WebMCP tools nobody knows.
- * @param {Response} response
- */
+/** Whether the app has stopped the call. Of a page's WebMCP tools nobody knows. @param {Response} response */
 export const hasStopped = ({ cancelled, metadata }) =>
   cancelled === true && metadata?.outcome !== 'unknown' && metadata?.outcome !== 'running';

@@ -7,6 +7,13 @@
  */
 
 /**
+ * The options of the commands, as `parseArgs` reads them; which of them a command has, is said below.
+ * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token' | 'patience' | 'timeout' | 'out', string>>
+ *   & Partial<Record<'headed' | 'temporary' | 'json', boolean>>
+ *   & Partial<Record<'origin' | 'browser-arg' | 'allow-origin' | 'allow-host', string[]>>} Values
+ */
+
+/**
  * @typedef {object} Option
  * @property {'string' | 'boolean'} type
  * @property {boolean} [multiple]
@@ -20,7 +27,7 @@
  * @property {string} usage
  * @property {[number, number]} takes how many arguments at least and at most
  * @property {Record<string, Option>} options
- * @property {() => Promise<{ execute: (positionals: any, values: import('./options.js').Values, context: Context) => Promise<number | void> }>} load
+ * @property {() => Promise<{ execute: (positionals: any, values: Values, context: Context) => Promise<number | void> }>} load
  */
 
 /** @type {Record<string, Option>} */

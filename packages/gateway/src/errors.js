@@ -1,4 +1,5 @@
-/** Errors that a user can mend: they are told without a stack trace, and each ends the program with its own code. */
+/** What a user is told: errors that can be mended, without a stack trace, each with its own exit code; and what goes on. */
+import { printable } from './texts.js';
 
 /** What the program ends with. */
 export const EXIT = {
@@ -18,10 +19,7 @@ export const EXIT = {
 };
 
 export class UserError extends Error {
-  /**
-   * @param {string} message what is wrong and what mends it
-   * @param {number} [exitCode] one of {@link EXIT}
-   */
+  /** @param {string} message what is wrong and what mends it @param {number} [exitCode] one of {@link EXIT} */
   constructor(message, exitCode = EXIT.UNREACHABLE) {
     super(message);
     this.name = 'UserError';
@@ -31,10 +29,7 @@ export class UserError extends Error {
 
 /** A request that can be mended by whoever made it. */
 export class InvalidRequest extends Error {
-  /**
-   * @param {string} message
-   * @param {unknown} [data] goes along with it
-   */
+  /** @param {string} message @param {unknown} [data] goes along with it */
   constructor(message, data) {
     super(message);
     this.data = data;
@@ -43,3 +38,14 @@ export class InvalidRequest extends Error {
 
 /** @param {string} message */
 export const usageError = (message) => new UserError(message, EXIT.USAGE);
+
+/** @param {string | undefined} text @param {string} name of the option, for the error @returns {number | undefined} ms */
+export function seconds(text, name) {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && value < 2 ** 31 / 1000) return value * 1000;
+  throw usageError(`--${name} takes seconds, such as 30 or 0.5, not ${JSON.stringify(text)}`);
+}
+
+/** @param {string} line */
+export const log = (line) => void process.stderr.write(`abp-bridge-gateway: ${printable(line)}\n`);

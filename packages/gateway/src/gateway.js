@@ -1,17 +1,33 @@
-/** The apps, their tools, and the calls that run, for however many clients there are. */
-import { hasStopped } from './app.js';
+/**
+ * The apps, their tools, and the calls that run, for however many clients there are. How it is made:
+ *
+ * - `main.js` reads the command line by the table in `commands.js`, and `commands/` has what each command does.
+ * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost, over a socket, in a page
+ *   (`page-way.js`, with a browser of its own: `profile.js`, `unattended.js`, `find-browser.js`), or in the browser of another
+ *   gateway that has the profile (`profile-socket.js`, `channel.js`, `shared-app.js`).
+ * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`, `http-guard.js`): its tools
+ *   (`mcp-tools.js`) and tasks (`mcp-tasks.js`). `attend.js` waits with a request for what becomes of a call.
+ * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of the core's. Its progress
+ *   (`progress.js`) and its questions (`questions.js`) go to the request that waits; its response becomes a tool's result (`results.js`,
+ *   with `plain.js`, `outcomes.js`, `result-files.js`, `schema-checker.js`). If that takes long, the request is answered with a
+ *   task or a handle, and another one asks for the run.
+ * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when nobody asks for it any more, and
+ *   how long its result is kept. Here are values: what apps said last, results, questions, files.
+ * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.
+ */
 import { discover, isPublic } from 'abp-bridge/discover';
+import { hasStopped } from './app.js';
+import { InvalidRequest } from './errors.js';
+import { HANDLE_NAMES } from './mcp-tools.js';
+import { learn, recall } from './profile.js';
 import { MAX_MESSAGE, ResultFiles } from './result-files.js';
 import { failureOf, toolResult } from './results.js';
-import { learn, recall } from './learnt.js';
 import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
-import { ToolNames } from './tool-names.js';
 import { cleanText } from './texts.js';
+import { ToolNames } from './tool-names.js';
 import { MAX_TOOLS, toolOf } from './tools.js';
-import { HANDLE_NAMES } from './mcp-tools.js';
 import { unlessAborted } from './waiting.js';
-import { InvalidRequest } from './errors.js';
 
 /** How long calls may take to stop when the gateway closes, in ms. */
 const CLOSING = 3000;
@@ -26,27 +42,23 @@ const MANIFEST_TIMEOUT = 5000;
 /**
  * @typedef {import('./tools.js').Capability} Capability
  * @typedef {import('./tools.js').Tool} Tool
- */
-
-/**
+ *
  * @typedef {object} Target An app as the gateway names it.
  * @property {import('./app.js').App} app
  * @property {string} prefix begins its tools' names
  * @property {string} [label] what descriptions call it, where there are several
+ *
+ * @typedef {object} Known What is known of it besides.
+ * @property {SchemaChecker} checker of its schemas: a thread of its own
+ * @property {Tool[]} [tools] as they were last known
+ * @property {boolean} [isRecalled] whether they are those of another time, which no page has confirmed yet
+ * @property {ReturnType<typeof setTimeout>} [retry] it could not be reached, and is tried again
  */
 
 export class Gateway {
   #targets;
   #names;
   #log;
-  /** The tools of an app, as they were last known. @type {Map<Target, Tool[]>} */
-  #tools = new Map();
-  /** Apps whose tools are those of another time: no page has confirmed them yet. @type {Set<Target>} */
-  #unconfirmed = new Set();
-  /** Each app's schemas are checked by a thread of its own. @type {Map<Target, SchemaChecker>} */
-  #checkers = new Map();
-  /** Apps that could not be reached, and when the next try is. @type {Map<Target, ReturnType<typeof setTimeout>>} */
-  #awaited = new Map();
   runs = new Runs();
   /** Hear that the list of tools has changed. @type {Set<() => void>} */
   listeners = new Set();
@@ -57,16 +69,17 @@ export class Gateway {
    *   `patience`: ms after which a call is answered with a handle or a task; `out`: folder of large results
    */
   constructor(targets, { patience, out, log, name, version }) {
-    this.#targets = targets;
+    this.#targets = targets.map((target) => {
+      /** @type {Target & Known} */
+      const known = { ...target, checker: new SchemaChecker() };
+      target.app.watchers.add(() => void this.#refresh(known));
+      return known;
+    });
     this.#log = log;
-    this.#names = /** @type {ToolNames<Target>} */ (new ToolNames(HANDLE_NAMES));
+    this.#names = /** @type {ToolNames<Target & Known>} */ (new ToolNames(HANDLE_NAMES));
     this.patience = patience;
     this.serverInfo = { name, version };
     this.files = new ResultFiles(out);
-    for (const target of targets) {
-      this.#checkers.set(target, new SchemaChecker());
-      target.app.watchers.add(() => void this.#refresh(target));
-    }
   }
 
   // --- Tools ---------------------------------------------------------------------------------------
@@ -78,85 +91,76 @@ export class Gateway {
    * @throws {Error} when no app can be reached
    */
   async listTools() {
-    const lists = await Promise.allSettled(this.#targets.map((target) => this.#toolsOf(target)));
-    const failed = lists.filter((list) => list.status === 'rejected');
-    for (const { reason } of failed) this.#log(reason.message);
-    lists.forEach(({ status }, at) => status === 'rejected' && this.#await(this.#targets[at]));
-    if (failed.length && failed.length === lists.length) throw failed[0].reason;
-    return lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
+    /** @type {Error[]} */
+    const failures = [];
+    const lists = await Promise.all(
+      this.#targets.map((target) =>
+        this.#toolsOf(target).catch((error) => {
+          this.#log(error.message);
+          this.#retry(target);
+          failures.push(error);
+          return [];
+        }),
+      ),
+    );
+    if (failures.length && failures.length === lists.length) throw failures[0];
+    return lists.flat();
   }
 
   /**
    * Tries again now and then to reach an app, and announces its tools when it is up.
-   * @param {Target} target
+   * @param {Target & Known} target
    * @param {number} [delay] ms
    */
-  #await(target, delay = FIRST_RETRY) {
-    if (this.#awaited.has(target)) return;
-    const tryAgain = async () => {
+  #retry(target, delay = FIRST_RETRY) {
+    target.retry ??= setTimeout(async () => {
       const capabilities = await target.app.listCapabilities().catch(() => undefined);
-      this.#awaited.delete(target);
-      if (!capabilities) return this.#await(target, Math.min(2 * delay, LAST_RETRY));
+      target.retry = undefined;
+      if (!capabilities) return this.#retry(target, Math.min(2 * delay, LAST_RETRY));
       this.#put(target, capabilities);
-      for (const listener of this.listeners) listener();
-    };
-    const timer = setTimeout(() => void tryAgain(), delay);
-    timer.unref();
-    this.#awaited.set(target, timer);
+      this.#announce();
+    }, delay).unref();
   }
 
-  /** @param {Target} target */
+  #announce() {
+    for (const listener of this.listeners) listener();
+  }
+
+  /** @param {Target & Known} target @returns {Promise<Tool[]>} */
   async #toolsOf(target) {
-    const known = this.#tools.get(target);
-    if (known) return known;
-    const opened = target.app
-      .listCapabilities()
-      .then((capabilities) => this.#update(target, capabilities));
+    if (target.tools) return target.tools;
+    const { app } = target;
+    const opened = app.listCapabilities().then((capabilities) => this.#put(target, capabilities));
     opened.catch((error) => this.#log(error.message));
-    const { profile, url } = target.app;
-    const learnt = profile && recall(profile, url);
+    const learnt = app.profile && recall(app.profile, app.url);
     if (learnt) {
-      opened.catch(() => this.#await(target));
-      this.#unconfirmed.add(target);
+      opened.catch(() => this.#retry(target));
+      target.isRecalled = true;
       return this.#name(target, learnt);
     }
     return new Promise((resolve, reject) => {
       opened.then(resolve, reject);
-      void this.#manifestOf(target).then((found) => {
-        if (found) resolve(this.#tools.get(target) ?? this.#name(target, found));
+      void manifestOf(app.url).then((found) => {
+        if (found) resolve(target.tools ?? this.#name(target, found));
       });
     });
   }
 
-  /** @param {Target} target @returns {Promise<Capability[] | undefined>} */
-  async #manifestOf({ app: { url } }) {
-    if (!/^http/.test(url.protocol)) return undefined;
-    // What the page names is asked only of its own origin: it must not make the gateway ask others, and another origin's
-    // manifest says nothing of this app.
-    const options = {
-      sameOrigin: true,
-      allowPrivate: !isPublic(url.hostname),
-      timeout: MANIFEST_TIMEOUT,
-    };
-    const found = await discover(url, options).catch(() => undefined);
-    return found?.supported ? found.manifest.capabilities : undefined;
-  }
-
   /**
-   * The tools of an app, by its own word.
-   * @param {Target} target
+   * Takes an app's own word for its tools, and announces what has changed.
+   * @param {Target & Known} target
    * @param {Capability[]} capabilities
    */
   #put(target, capabilities) {
-    this.#unconfirmed.delete(target);
-    if (target.app.profile) learn(target.app.profile, target.app.url, capabilities);
-    return this.#name(target, capabilities);
+    const { tools: before, app } = target;
+    target.isRecalled = false;
+    if (app.profile) learn(app.profile, app.url, capabilities);
+    const tools = this.#name(target, capabilities);
+    if (before && JSON.stringify(before) !== JSON.stringify(tools)) this.#announce();
+    return tools;
   }
 
-  /**
-   * @param {Target} target
-   * @param {Capability[]} capabilities
-   */
+  /** @param {Target & Known} target @param {Capability[]} capabilities */
   #name(target, capabilities) {
     const usable = capabilities.filter(
       ({ name }, at) =>
@@ -170,37 +174,19 @@ export class Gateway {
     // One app's schemas cost no other app its place in the list.
     let room = MAX_MESSAGE / this.#targets.length;
     const tools = shown
-      .map((capability) =>
-        toolOf(capability, this.#names.of(target, capability.name), target.label),
-      )
+      .map((each) => toolOf(each, this.#names.of(target, each.name), target.label))
       .filter((tool) => (room -= Buffer.byteLength(JSON.stringify(tool))) >= 0);
     if (tools.length < usable.length) {
-      this.#log(
-        `${target.app.url.href} has ${usable.length} capabilities; ${tools.length} are shown`,
-      );
+      const { href } = target.app.url;
+      this.#log(`${href} has ${usable.length} capabilities; ${tools.length} are shown`);
     }
-    this.#tools.set(target, tools);
-    return tools;
+    return (target.tools = tools);
   }
 
-  /** @param {Target} target */
+  /** @param {Target & Known} target */
   async #refresh(target) {
     const capabilities = await target.app.knownCapabilities();
-    if (capabilities) this.#update(target, capabilities);
-  }
-
-  /**
-   * Takes an app's own word for its tools, and announces what has changed.
-   * @param {Target} target
-   * @param {Capability[]} capabilities
-   */
-  #update(target, capabilities) {
-    const before = this.#tools.get(target);
-    const tools = this.#put(target, capabilities);
-    if (before && JSON.stringify(before) !== JSON.stringify(tools)) {
-      for (const listener of this.listeners) listener();
-    }
-    return tools;
+    if (capabilities) this.#put(target, capabilities);
   }
 
   // --- Calls ---------------------------------------------------------------------------------------
@@ -222,30 +208,25 @@ export class Gateway {
     if (!meaning)
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);
     const { target, capability } = meaning;
-    const listed = this.#toolNamed(target, name);
+    const listed = toolNamed(target, name);
+    const outputSchema = listed?.outputSchema;
     const run = new Run(this.runs, {
       tool: name,
       owner,
-      promisesData: listed?.outputSchema !== undefined,
+      promisesData: outputSchema !== undefined,
       canAsk,
       execute: async (options) => {
         const change = await this.#changeOf(target, listed, options.signal);
         if (change) {
-          return {
-            cancelled: false,
-            result: failureOf('CAPABILITY_UNAVAILABLE', change, { retryable: true }),
-          };
+          const result = failureOf('CAPABILITY_UNAVAILABLE', change, { retryable: true });
+          return { cancelled: false, result };
         }
         const response = await target.app.call(capability, args ?? {}, options);
-        const checker = /** @type {SchemaChecker} */ (this.#checkers.get(target));
         const { files } = this;
-        const result = await toolResult(response, {
-          outputSchema: listed?.outputSchema,
-          files,
-          checker,
-          owner,
-          progress: run.progress,
-        });
+        const { checker } = target;
+        const { progress } = run;
+        const delivery = { outputSchema, files, checker, owner, progress };
+        const result = await toolResult(response, delivery);
         return { cancelled: hasStopped(response), result };
       },
     });
@@ -253,29 +234,21 @@ export class Gateway {
   }
 
   /**
-   * @param {Target} target
-   * @param {string} name
-   */
-  #toolNamed(target, name) {
-    return this.#tools.get(target)?.find((each) => each.name === name);
-  }
-
-  /**
    * Waits for the app where its tools are those of another time.
-   * @param {Target} target
+   * @param {Target & Known} target
    * @param {Tool | undefined} listed the tool, as it was listed
    * @param {AbortSignal} [signal]
    * @returns {Promise<string | undefined>} how the tool has changed, in words for whoever calls it
    */
   async #changeOf(target, listed, signal) {
-    if (!listed || !this.#unconfirmed.has(target)) return undefined;
+    if (!listed || !target.isRecalled) return undefined;
     try {
       await unlessAborted(target.app.open(), signal);
     } catch {
       return undefined; // The call says so itself.
     }
     await this.#refresh(target);
-    const now = this.#toolNamed(target, listed.name);
+    const now = toolNamed(target, listed.name);
     if (!now) return 'The app no longer has this tool: list the tools again';
     const [before, after] = [listed, now].map(({ inputSchema, outputSchema }) =>
       JSON.stringify([inputSchema, outputSchema]),
@@ -285,17 +258,15 @@ export class Gateway {
     return `The tool has changed since it was listed, and was not called. Its arguments now: ${schema}`;
   }
 
-  /**
-   * Cancels what runs, waits a while for it to stop, and ends the browsers.
-   * @param {string} reason
-   */
+  /** Cancels what runs, waits a while for it to stop, and ends the browsers. @param {string} reason */
   async close(reason) {
-    for (const timer of this.#awaited.values()) clearTimeout(timer);
-    for (const run of this.runs.tasks.all) run.abort(reason);
-    const ended = Promise.all(this.runs.tasks.all.map((run) => run.ended));
+    for (const { retry } of this.#targets) clearTimeout(retry);
+    const runs = this.runs.tasks.all;
+    for (const run of runs) run.abort(reason);
+    const ended = Promise.all(runs.map((run) => run.ended));
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, CLOSING).unref())]);
     await Promise.all(this.#targets.map(({ app }) => app.close()));
-    await Promise.all([...this.#checkers.values()].map((checker) => checker.close()));
+    await Promise.all(this.#targets.map(({ checker }) => checker.close()));
     await this.files.close();
   }
 
@@ -303,4 +274,18 @@ export class Gateway {
   kill() {
     for (const { app } of this.#targets) app.kill();
   }
+}
+
+/** @param {Known} target @param {string} name */
+const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);
+
+/** @param {URL} url of an app @returns {Promise<Capability[] | undefined>} */
+async function manifestOf(url) {
+  if (!/^http/.test(url.protocol)) return undefined;
+  // What the page names is asked only of its own origin: it must not make the gateway ask others, and another origin's
+  // manifest says nothing of this app.
+  const allowPrivate = !isPublic(url.hostname);
+  const options = { sameOrigin: true, allowPrivate, timeout: MANIFEST_TIMEOUT };
+  const found = await discover(url, options).catch(() => undefined);
+  return found?.supported ? found.manifest.capabilities : undefined;
 }

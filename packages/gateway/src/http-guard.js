@@ -10,11 +10,7 @@ const digest = (text) => createHash('sha256').update(text).digest();
 
 /** @typedef {{ host: string, port: number, text: string }} Address */
 
-/**
- * @param {import('node:http').Server} server
- * @param {string} where `HOST:PORT` or `PORT`
- * @returns {Promise<Address>}
- */
+/** @param {import('node:http').Server} server @param {string} where `HOST:PORT` or `PORT` @returns {Promise<Address>} */
 export async function listenOn(server, where) {
   const [, bracketed, plain, digits] = /^(?:(?:\[(.+)\]|([^:]+)):)?(\d+)$/.exec(where) ?? [];
   const port = Number(digits);
@@ -32,9 +28,7 @@ export async function listenOn(server, where) {
   return { host, port: bound, text: `${host.includes(':') ? `[${host}]` : host}:${bound}` };
 }
 
-/**
- * @param {{ token?: string, 'allow-origin'?: string[], 'allow-host'?: string[] }} values
- */
+/** @param {{ token?: string, 'allow-origin'?: string[], 'allow-host'?: string[] }} values */
 export function createGuard(values) {
   const given = values.token ?? process.env.ABP_GATEWAY_TOKEN;
   if (given === '') throw usageError('--token must not be empty');

@@ -12,7 +12,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { createGuard, listenOn } from './http-guard.js';
 import { createServer } from './mcp-server.js';
-import { log } from './options.js';
+import { log } from './errors.js';
 import { lineOf } from './texts.js';
 
 /** Bytes of a request. */
@@ -38,7 +38,7 @@ const exchange = new AsyncLocalStorage();
 
 /**
  * @param {import('./gateway.js').Gateway} gateway
- * @param {import('./options.js').Values & { http: string }} values of the options
+ * @param {import('./commands.js').Values & { http: string }} values of the options
  * @returns {Promise<{ ended: Promise<string>, close: () => Promise<void>, url: string }>}
  */
 export async function serveHttp(gateway, values) {
@@ -176,11 +176,7 @@ export async function serveHttp(gateway, values) {
   };
 }
 
-/**
- * @param {number} status
- * @param {string} message
- * @param {Record<string, string>} [headers]
- */
+/** @param {number} status @param {string} message @param {Record<string, string>} [headers] */
 const refusal = (status, message, headers = {}) =>
   Response.json(
     { jsonrpc: '2.0', id: null, error: { code: -32000, message } },
@@ -212,10 +208,7 @@ function toRequest(incoming, outgoing) {
   return { request, gone: stop.signal };
 }
 
-/**
- * @param {Response} response
- * @param {import('node:http').ServerResponse} outgoing
- */
+/** @param {Response} response @param {import('node:http').ServerResponse} outgoing */
 async function send(response, outgoing) {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (!response.body) return void outgoing.end();

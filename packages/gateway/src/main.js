@@ -28,10 +28,7 @@ async function run(args) {
   return execute(positionals, values, { version, dependencies });
 }
 
-/**
- * @param {string} name
- * @param {string[]} args
- */
+/** @param {string} name @param {string[]} args */
 function read(name, args) {
   try {
     return parseArgs({

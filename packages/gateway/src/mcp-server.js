@@ -31,11 +31,7 @@ export class McpServer extends Server {
   /** Runs that outlive their requests, by the ids of these. @type {Map<unknown, import('./runs.js').Run>} */
   #handed = new Map();
 
-  /**
-   * @param {import('./gateway.js').Gateway} gateway
-   * @param {'legacy' | 'modern'} era
-   * @param {Session} session
-   */
+  /** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} session */
   constructor(gateway, era, { owner, exchange }) {
     const isModern = era === 'modern';
     super(gateway.serverInfo, {
@@ -56,11 +52,7 @@ export class McpServer extends Server {
     this.exchange = exchange;
   }
 
-  /**
-   * What the client of this request says that it can.
-   * @param {Context} ctx
-   * @returns {Capabilities}
-   */
+  /** What the client of this request says that it can. @param {Context} ctx @returns {Capabilities} */
   #capabilities(ctx) {
     const envelope = /** @type {Record<string, Capabilities> | undefined} */ (ctx.mcpReq.envelope);
     const said = this.isModern
@@ -155,12 +147,7 @@ function serveResources(server) {
   });
 }
 
-/**
- * @param {import('./gateway.js').Gateway} gateway
- * @param {'legacy' | 'modern'} era
- * @param {Session} [session]
- * @returns {Server}
- */
+/** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} [session] @returns {Server} */
 export function createServer(gateway, era, session = {}) {
   const server = new McpServer(gateway, era, session);
   serveTools(server);

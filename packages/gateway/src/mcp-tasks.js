@@ -60,10 +60,7 @@ export const extensionTask = (run) => ({
 
 // --- Their methods ---------------------------------------------------------------------------------
 
-/**
- * A schema for params of methods that the SDK does not know.
- * @param {(params: any) => boolean} isValid
- */
+/** A schema for params of methods that the SDK does not know. @param {(params: any) => boolean} isValid */
 const schemasOf = (isValid) => ({
   params: {
     '~standard': {
@@ -91,10 +88,7 @@ function serve(server, methods, check) {
   }
 }
 
-/**
- * Serves `tasks/…` of 2026-07-28.
- * @param {McpServer} server
- */
+/** Serves `tasks/…` of 2026-07-28. @param {McpServer} server */
 export function serveTasks(server) {
   const methods = {
     'tasks/get': (/** @type {Run} */ run) => ({
@@ -119,10 +113,7 @@ export function serveTasks(server) {
   });
 }
 
-/**
- * Serves `tasks/…` of 2025-11-25.
- * @param {McpServer} server
- */
+/** Serves `tasks/…` of 2025-11-25. @param {McpServer} server */
 export function serveLegacyTasks(server) {
   const { owner } = server;
   const { runs } = server.gateway;

@@ -14,12 +14,7 @@ const STATUS = 'call_status';
 const CANCEL = 'call_cancel';
 export const HANDLE_NAMES = [WAIT, STATUS, CANCEL];
 
-/**
- * @param {string} name
- * @param {string} title
- * @param {string} description
- * @param {Record<string, boolean>} annotations
- */
+/** @param {string} name @param {string} title @param {string} description @param {Record<string, boolean>} annotations */
 const handleTool = (name, title, description, annotations) => ({
   name,
   title,
@@ -83,10 +78,7 @@ function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = f
   };
 }
 
-/**
- * @param {Run} run
- * @param {string} binding what the client must say again
- */
+/** @param {Run} run @param {string} binding what the client must say again */
 const inputRequired = (run, binding) => ({
   resultType: 'input_required',
   inputRequests: run.inputRequests,

@@ -55,10 +55,7 @@ function reached({ report, progress }) {
   return Number.isFinite(percentage) ? `at ${Math.round(percentage)} %${at}` : '';
 }
 
-/**
- * @param {Became} became
- * @returns {string} empty where nothing is known
- */
+/** @param {Became} became @returns {string} empty where nothing is known */
 export const sentenceOf = (became) =>
   Object.hasOwn(SENTENCES, became.outcome ?? '')
     ? SENTENCES[/** @type {string} */ (became.outcome)](reached(became))

@@ -2,56 +2,50 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectPage } from 'abp-bridge/automation';
-import { UserError } from './errors.js';
-import { attendDownloads, attendWindows } from './unattended.js';
+import { UserError, log, seconds, usageError } from './errors.js';
 import { findBrowser } from './find-browser.js';
-import { claimProfile, profileInUse, profileOf } from './profile.js';
+import {
+  claimProfile,
+  profileInUse,
+  profileOf,
+  restoreSessionCookies,
+  saveSessionCookies,
+} from './profile.js';
 import { makeTemporaryFolder, removeFolder } from './temporary-folder.js';
-import { restoreSessionCookies, saveSessionCookies } from './session-cookies.js';
 import { lineOf } from './texts.js';
+import { attendDownloads, attendWindows } from './unattended.js';
 
 /** How long a page may take to answer at all when a cancel has come to nothing, in ms. */
 const MAX_SILENCE = 5000;
 /** How often the cookies are saved while a person logs in, in ms. */
 const COOKIE_INTERVAL = 500;
-/** How long a page may take to load, and its app to answer, in ms. */
+/** How long a page may take to load, and an app to answer, in ms. */
 export const DEFAULT_TIMEOUT = 30_000;
 
 /**
- * @typedef {object} PageOptions
- * @property {string[]} [origins] origins beside the address's own in which the app may live
- * @property {string} [browser] path of the browser
- * @property {boolean} [headed] shows the window
- * @property {string} [profile] folder of the profile, in place of the app's own
- * @property {boolean} [temporary] takes a profile that is thrown away
- * @property {string} [cdp] address of a browser that runs: `http://127.0.0.1:9222`, or a `ws:` address
- * @property {string[]} [browserArgs]
- * @property {number} [timeout] ms for the page to load, and again for its app to answer (30000)
- * @property {(line: string) => void} [log]
+ * @typedef {import('puppeteer-core').Browser} Browser
+ * @typedef {import('puppeteer-core').Page} Page
  */
 
 /** @param {string} text */
 function originOf(text) {
-  try {
-    const { origin } = new URL(text);
-    return origin === 'null' ? undefined : origin;
-  } catch {
-    return undefined;
-  }
+  const origin = URL.canParse(text) ? new URL(text).origin : 'null';
+  return origin === 'null' ? undefined : origin;
 }
 
 export class PageWay {
   #url;
-  #origins;
-  #options;
-  #log;
-  /** @type {Promise<import('puppeteer-core').Browser> | undefined} */
-  #launch;
-  /** @type {import('puppeteer-core').Browser | undefined} */
-  #browser;
-  /** @type {import('puppeteer-core').Page | undefined} */
-  #page;
+  #values;
   #claim;
+  #timeout;
+  /** Where the app may live: the address's own origin, and others that were named. */
+  #origins;
+  /** @type {Promise<Browser> | undefined} */
+  #launch;
+  /** @type {Browser | undefined} */
+  #browser;
+  /** @type {Page | undefined} */
+  #page;
   /** With the browser that this has started. @type {import('puppeteer-core').CDPSession | undefined} */
   #session;
   /** What goes with the browser. @type {string | undefined} */
@@ -60,22 +54,32 @@ export class PageWay {
 
   /**
    * @param {URL} url
-   * @param {PageOptions} [options]
+   * @param {import('./commands.js').Values} values of the options
    * @param {(download: import('./unattended.js').Download) => boolean} [claim] is shown what the page downloads; says
    *   whether anybody wants it
    */
-  constructor(url, options = {}, claim = () => false) {
+  constructor(url, values, claim = () => false) {
     this.#url = url;
-    this.#options = options;
+    this.#values = values;
     this.#claim = claim;
-    this.#log = options.log ?? (() => {});
-    this.#origins = new Set([url.origin]);
-    for (const text of options.origins ?? []) {
+    this.#timeout = seconds(values['connect-timeout'], 'connect-timeout') ?? DEFAULT_TIMEOUT;
+    const others = (values.origin ?? []).map((text) => {
       const origin = originOf(text);
-      if (!origin)
-        throw new UserError(`--origin ${text} is not an origin: give https://app.example`, 2);
-      this.#origins.add(origin);
-    }
+      if (origin) return origin;
+      throw usageError(`--origin ${text} is not an origin: give https://app.example`);
+    });
+    this.#origins = new Set([url.origin, ...others]);
+  }
+
+  /** The folder of the app's profile, if it stays. */
+  get profile() {
+    const { cdp, temporary, profile } = this.#values;
+    return cdp || temporary ? undefined : (profile ?? profileOf(this.#url.origin));
+  }
+
+  /** Whether the browser is this gateway's, and nobody sees it. */
+  get #isUnattended() {
+    return !this.#values.cdp && !this.#values.headed;
   }
 
   /**
@@ -85,11 +89,11 @@ export class PageWay {
    * @throws {UserError} when there is no browser, no page, or another page than was named
    */
   async connect(options) {
-    const { timeout = DEFAULT_TIMEOUT } = this.#options;
+    const all = { ...options, timeout: this.#timeout, webmcp: true };
     for (let isFirst = true; ; isFirst = false) {
       const page = await this.#openPage();
       // A session ends with its document, so where the page is afterwards is where the session is.
-      const [client, error] = await connectPage(page, { ...options, timeout, webmcp: true }).then(
+      const [client, error] = await connectPage(page, all).then(
         (connected) => [connected, undefined],
         (reason) => [undefined, reason],
       );
@@ -102,35 +106,19 @@ export class PageWay {
     }
   }
 
-  /**
-   * Whether the page still does anything. One that does not is closed, and the next call opens another.
-   * @returns {Promise<boolean>}
-   */
+  /** Whether the page still does anything. One that does not is closed, and the next call opens another. */
   async responds() {
     const page = this.#page;
     if (!page || page.isClosed()) return true;
+    // If it is on its way elsewhere, or closed, its session says so.
     const asked = page.evaluate('1').then(
       () => true,
-      // It is on its way elsewhere, or closed: its session says so.
       () => true,
     );
-    const silent = sleep(MAX_SILENCE, false, { ref: false });
-    if (await Promise.race([asked, silent])) return true;
-    if (this.#page === page) this.#page = undefined;
-    this.#log('the page does not answer and is closed');
-    void page.close().catch(() => {});
+    if (await Promise.race([asked, sleep(MAX_SILENCE, false, { ref: false })])) return true;
+    log('the page does not answer and is closed');
+    void this.#leave(page);
     return false;
-  }
-
-  /** The folder of the profile that it takes, if that stays. */
-  get profile() {
-    const { cdp, temporary, profile } = this.#options;
-    return cdp || temporary ? undefined : (profile ?? profileOf(this.#url.origin));
-  }
-
-  /** Whether the browser is this gateway's, and nobody sees it. */
-  get #isUnattended() {
-    return !this.#options.cdp && !this.#options.headed;
   }
 
   /** Resolves when what the page has begun to download is known. */
@@ -138,10 +126,7 @@ export class PageWay {
     if (this.#isUnattended) await this.#page?.evaluate('1').catch(() => {});
   }
 
-  /**
-   * Shows the page to a person, wherever it goes, until its window is closed.
-   * @returns {Promise<void>}
-   */
+  /** Shows the page to a person, wherever it goes, until its window is closed. */
   async show() {
     const browser = await this.#openBrowser(true);
     const closed = new Promise((resolve) => browser.once('disconnected', resolve));
@@ -154,56 +139,46 @@ export class PageWay {
     clearInterval(saving);
   }
 
-  /**
-   * Opens the page without looking for an app.
-   * @returns {Promise<import('puppeteer-core').Page>}
-   */
+  // --- The page --------------------------------------------------------------------------------------
+
+  /** Opens the page without looking for an app. @returns {Promise<Page>} */
   async #openPage() {
     const browser = await this.#openBrowser();
-    let page = this.#page;
-    if (page && (page.isClosed() || this.#problemWith(page))) {
-      await page.close().catch(() => {});
-      page = undefined;
-    }
-    if (page) return page;
-    page = await browser.newPage();
-    this.#page = page;
-    const opened = page;
-    // A page that has crashed answers nothing any more.
-    opened.on('error', () => {
-      if (this.#page === opened) this.#page = undefined;
-      opened.close().catch(() => {});
-    });
+    const before = this.#page;
+    if (before && !before.isClosed() && !this.#problemWith(before)) return before;
+    if (before) await this.#leave(before);
+    const page = (this.#page = await browser.newPage());
+    // One that has crashed answers nothing any more.
+    page.on('error', () => void this.#leave(page));
     // Else another tab in front of it stops its animations.
-    await opened.emulateFocusedPage(true);
-    if (this.#options.cdp && !this.#options.headed)
-      opened.on('dialog', (dialog) => this.#dismiss(dialog));
-    const { timeout = DEFAULT_TIMEOUT } = this.#options;
-    let status;
-    try {
-      const response = await opened.goto(this.#url.href, {
-        waitUntil: 'domcontentloaded',
-        timeout,
+    await page.emulateFocusedPage(true);
+    if (this.#values.cdp && !this.#values.headed)
+      page.on('dialog', (dialog) => {
+        log(`the page's ${dialog.type()} was dismissed: ${lineOf(dialog.message())}`);
+        dialog.dismiss().catch(() => {});
       });
-      status = response?.status();
+    const { href } = this.#url;
+    try {
+      const response = await page
+        .goto(href, { waitUntil: 'domcontentloaded', timeout: this.#timeout })
+        .catch(({ message }) => {
+          throw new UserError(`${href} cannot be opened: ${lineOf(message)}`);
+        });
+      await this.#requireApp(page, response?.status() ?? 0);
     } catch (error) {
-      this.#page = undefined;
-      await opened.close().catch(() => {});
-      const { message } = /** @type {Error} */ (error);
-      throw new UserError(`${this.#url.href} cannot be opened: ${lineOf(message)}`);
+      await this.#leave(page);
+      throw error;
     }
-    const problem = await this.#refusalOf(opened, status);
-    if (!problem) return opened;
-    this.#page = undefined;
-    await opened.close().catch(() => {});
-    throw problem;
+    return page;
   }
 
-  /**
-   * Whether the page is where it was sent, by the browser's word.
-   * @param {import('puppeteer-core').Page} page
-   * @returns {UserError | undefined}
-   */
+  /** @param {Page} page */
+  async #leave(page) {
+    if (this.#page === page) this.#page = undefined;
+    await page.close().catch(() => {});
+  }
+
+  /** Whether the page is where it was sent, by the browser's word. @param {Page} page */
   #problemWith(page) {
     const origin = originOf(page.url());
     if (origin && this.#origins.has(origin)) return undefined;
@@ -214,38 +189,35 @@ export class PageWay {
   }
 
   /**
-   * Whether the server gave something else than the app: an error, another origin, or a form for a password elsewhere.
-   * @param {import('puppeteer-core').Page} page
-   * @param {number | undefined} status
-   * @returns {Promise<UserError | undefined>}
+   * @param {Page} page
+   * @param {number} status
+   * @throws {UserError} if the server gave something else than the app: an error, another origin, or a form for a password elsewhere
    */
-  async #refusalOf(page, status) {
+  async #requireApp(page, status) {
     const { href, pathname } = this.#url;
     const login = `run: abp-bridge-gateway login ${href}`;
-    if (status && status >= 400) {
+    if (status >= 400) {
       const hint = status === 401 || status === 403 ? `. If it asks for a login, ${login}` : '';
-      return new UserError(`${href} answered with status ${status}${hint}`);
+      throw new UserError(`${href} answered with status ${status}${hint}`);
     }
     const problem = this.#problemWith(page);
+    if (problem) throw problem;
     const where = new URL(page.url()).pathname;
-    if (problem || where === pathname) return problem;
+    if (where === pathname) return;
     const form = await page.$('input[type=password]').catch(() => null);
-    return form
-      ? new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`)
-      : undefined;
+    if (form) throw new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`);
   }
 
-  /** @param {import('puppeteer-core').Dialog} dialog */
-  #dismiss(dialog) {
-    this.#log(`the page's ${dialog.type()} was dismissed: ${lineOf(dialog.message())}`);
-    dialog.dismiss().catch(() => {});
-  }
+  // --- The browser -----------------------------------------------------------------------------------
 
   /** @param {boolean} [isForPerson] whether nobody else will use it */
   async #openBrowser(isForPerson) {
     if (this.#browser?.connected) return this.#browser;
     this.#page = undefined;
-    this.#launch ??= this.#startBrowser(isForPerson).finally(() => (this.#launch = undefined));
+    const { cdp } = this.#values;
+    this.#launch ??= (cdp ? this.#attach(cdp) : this.#start(isForPerson)).finally(
+      () => (this.#launch = undefined),
+    );
     const browser = await this.#launch;
     if (this.#closed) {
       await this.#end(browser);
@@ -255,25 +227,24 @@ export class PageWay {
     return browser;
   }
 
-  /**
-   * @param {boolean} [isForPerson]
-   * @returns {Promise<import('puppeteer-core').Browser>}
-   */
-  async #startBrowser(isForPerson) {
+  /** @param {string} cdp address of a browser that runs @returns {Promise<Browser>} */
+  async #attach(cdp) {
     const { default: puppeteer } = await import('puppeteer-core');
-    const { cdp, headed, browserArgs = [] } = this.#options;
-    if (cdp) {
-      const where = /^wss?:/.test(cdp) ? { browserWSEndpoint: cdp } : { browserURL: cdp };
-      return puppeteer.connect({ ...where, defaultViewport: null }).catch((error) => {
-        throw new UserError(
-          `No browser answers at ${cdp}: ${lineOf(error.message)}. Start one with --remote-debugging-port=9222`,
-        );
-      });
-    }
-    const executablePath = findBrowser(this.#options.browser);
+    const where = /^wss?:/.test(cdp) ? { browserWSEndpoint: cdp } : { browserURL: cdp };
+    return puppeteer.connect({ ...where, defaultViewport: null }).catch(({ message }) => {
+      throw new UserError(
+        `No browser answers at ${cdp}: ${lineOf(message)}. Start one with --remote-debugging-port=9222`,
+      );
+    });
+  }
+
+  /** @param {boolean} [isForPerson] @returns {Promise<Browser>} */
+  async #start(isForPerson) {
+    const { headed = false, browser: named, 'browser-arg': args = [] } = this.#values;
+    const { default: puppeteer } = await import('puppeteer-core');
+    const executablePath = findBrowser(named);
     await this.#removeFolder();
-    const folder = await makeTemporaryFolder();
-    this.#folder = folder;
+    const folder = (this.#folder = await makeTemporaryFolder());
     const userDataDir = this.profile ?? join(folder, 'profile');
     await claimProfile(userDataDir);
     try {
@@ -289,43 +260,30 @@ export class PageWay {
         handleSIGTERM: false,
         handleSIGHUP: false,
         ...(headed && { defaultViewport: null }),
-        args: [...browserFlags(Boolean(headed)), ...browserArgs],
+        args: [...browserFlags(headed), ...args],
       });
-      const session = await browser.target().createCDPSession();
-      this.#session = session;
+      const session = (this.#session = await browser.target().createCDPSession());
       if (this.profile) await restoreSessionCookies(session, this.profile);
-      if (this.#isUnattended) await this.#attend(browser, session, folder);
+      if (this.#isUnattended) {
+        attendWindows(browser, session);
+        await attendDownloads(session, join(folder, 'downloads'), this.#claim);
+      }
       return browser;
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      if (/already running|ProcessSingleton|existing browser/i.test(message)) {
+      if (/already running|ProcessSingleton|existing browser/i.test(message))
         throw profileInUse(userDataDir);
-      }
       throw new UserError(
         `${executablePath} does not start: ${lineOf(message)}. Try: abp-bridge-gateway doctor`,
       );
     }
   }
 
-  /**
-   * Does what a person who sees the browser would do.
-   * @param {import('puppeteer-core').Browser} browser
-   * @param {import('puppeteer-core').CDPSession} session with it
-   * @param {string} folder
-   */
-  async #attend(browser, session, folder) {
-    const connection = session.connection();
-    if (connection) attendWindows(browser, connection, this.#log);
-    const downloads = join(folder, 'downloads');
-    await attendDownloads(session, { folder: downloads, claim: this.#claim, log: this.#log });
-  }
-
-  /** @param {import('puppeteer-core').Browser} browser */
+  /** @param {Browser} browser */
   async #end(browser) {
-    if (this.#options.cdp) {
+    if (this.#values.cdp) {
       await this.#page?.close().catch(() => {});
-      await browser.disconnect();
-      return;
+      return browser.disconnect();
     }
     await this.#saveCookies();
     await browser.close();
@@ -334,9 +292,8 @@ export class PageWay {
 
   /** A browser that has ended tells nothing any more. */
   async #saveCookies() {
-    if (this.#session && this.profile) {
+    if (this.#session && this.profile)
       await saveSessionCookies(this.#session, this.profile).catch(() => {});
-    }
   }
 
   /** Another start removes what cannot be removed now. */
@@ -361,18 +318,16 @@ export class PageWay {
   /** Ends the browser without asking it. */
   kill() {
     this.#closed = true;
-    if (!this.#options.cdp) this.#browser?.process()?.kill('SIGKILL');
+    if (!this.#values.cdp) this.#browser?.process()?.kill('SIGKILL');
   }
 }
 
 /** @param {boolean} headed */
-function browserFlags(headed) {
-  const flags = ['--no-first-run', '--disable-sync', '--disable-background-networking'];
-  flags.push('--disable-component-update');
+const browserFlags = (headed) => [
+  ...['--no-first-run', '--disable-sync', '--disable-background-networking'],
   // A page without `window.abp` may have tools.
-  flags.push('--enable-features=WebMCP');
-  if (!headed) flags.push('--disable-gpu');
+  ...['--disable-component-update', '--enable-features=WebMCP'],
+  ...(headed ? [] : ['--disable-gpu']),
   // Chromium refuses to start as root with its sandbox.
-  if (process.getuid?.() === 0) flags.push('--no-sandbox');
-  return flags;
-}
+  ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+];

@@ -37,11 +37,7 @@ function bytesOf(value) {
   return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined;
 }
 
-/**
- * The bytes of the protocol's BinaryData, in any of its forms.
- * @param {any} value
- * @returns {Promise<Uint8Array | undefined>}
- */
+/** The bytes of the protocol's BinaryData, in any of its forms. @param {any} value @returns {Promise<Uint8Array | undefined>} */
 async function contentOf({ content, encoding, mimeType }) {
   if (content instanceof Blob) return new Uint8Array(await content.arrayBuffer());
   if (typeof content === 'string' && encoding === 'base64' && typeof mimeType === 'string') {

@@ -35,10 +35,7 @@ export function socketPathOf(profile, platform = process.platform) {
 /** @param {unknown} error */
 const codeOf = (error) => /** @type {NodeJS.ErrnoException} */ (error).code;
 
-/**
- * @param {string} path
- * @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens
- */
+/** @param {string} path @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens */
 async function dial(path) {
   const socket = connect(path);
   try {

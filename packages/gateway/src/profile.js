@@ -1,5 +1,10 @@
-/** The browser's profile of an app: one for each origin, so that a login lasts and is nobody else's. */
-import { mkdirSync, readlinkSync } from 'node:fs';
+/**
+ * The browser's profile of an app: one for each origin, so that a login lasts and is nobody else's. Two files in it are the gateway's: cookies that
+ * a browser forgets when it ends (with many apps they are the login), and what apps could do the last time, by which a client's first question is
+ * answered while the browser starts.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +13,13 @@ import { UserError } from './errors.js';
 /** How long a browser that is being closed may hold its profile, in ms. */
 const LOCK_PATIENCE = 5000;
 const POLL = 100;
+/** Addresses of one origin whose capabilities are remembered. */
+const MAX_APPS = 32;
+/** Characters of what is remembered of one. */
+const MAX_LENGTH = 1 << 20;
+
+const COOKIES = 'session-cookies.json';
+const CAPABILITIES = 'capabilities.json';
 
 /** Where this user's programs keep their data. */
 function dataFolder() {
@@ -17,10 +29,7 @@ function dataFolder() {
   return env.XDG_DATA_HOME || join(homedir(), '.local', 'share');
 }
 
-/**
- * @param {string} origin
- * @returns {string} the folder of the app's profile
- */
+/** The folder of the app's profile. @param {string} origin */
 export function profileOf(origin) {
   const name = origin.replace(/:\/\//, '_').replace(/[^a-zA-Z0-9.-]/g, '_');
   return join(dataFolder(), 'abp-bridge-gateway', 'profiles', name);
@@ -28,12 +37,12 @@ export function profileOf(origin) {
 
 /**
  * The process that holds a profile. Chromium writes it into a link; on Windows it does not say.
- * @param {string} folder
+ * @param {string} profile
  * @returns {number | undefined}
  */
-function holderOf(folder) {
+function holderOf(profile) {
   try {
-    const [, host, pid] = /^(.*)-(\d+)$/.exec(readlinkSync(join(folder, 'SingletonLock'))) ?? [];
+    const [, host, pid] = /^(.*)-(\d+)$/.exec(readlinkSync(join(profile, 'SingletonLock'))) ?? [];
     if (host !== hostname()) return undefined; // Chromium itself has a word for that
     process.kill(Number(pid), 0);
     return Number(pid);
@@ -43,29 +52,106 @@ function holderOf(folder) {
   }
 }
 
-/**
- * Says plainly who has the profile.
- * @param {string} folder
- * @param {number} [pid]
- */
-export function profileInUse(folder, pid) {
+/** Says plainly who has the profile. @param {string} profile @param {number} [pid] */
+export function profileInUse(profile, pid) {
   const who = pid ? ` by the browser with process id ${pid}` : '';
   return new UserError(
-    `The profile ${folder} is in use${who}, which no gateway of this version has opened. Close it, name another folder with --profile, take a throwaway one with --temporary, or attach to the running browser with --cdp`,
+    `The profile ${profile} is in use${who}, which no gateway of this version has opened. Close it, name another folder with --profile, take a throwaway one with --temporary, or attach to the running browser with --cdp`,
   );
 }
 
 /**
  * Makes the folder, and waits until a browser that is on its way out has let it go.
- * @param {string} folder
+ * @param {string} profile
  * @throws {UserError} when it is in use and stays so
  */
-export async function claimProfile(folder) {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+export async function claimProfile(profile) {
+  makePrivate(profile);
   for (let waited = 0; ; waited += POLL) {
-    const pid = holderOf(folder);
+    const pid = holderOf(profile);
     if (pid === undefined) return;
-    if (waited >= LOCK_PATIENCE) throw profileInUse(folder, pid);
+    if (waited >= LOCK_PATIENCE) throw profileInUse(profile, pid);
     await sleep(POLL);
+  }
+}
+
+/** @param {string} folder */
+export const makePrivate = (folder) => mkdirSync(folder, { recursive: true, mode: 0o700 });
+
+// --- The gateway's files ---------------------------------------------------------------------------
+
+/** @param {string} profile @param {string} name @returns {any} undefined if there is none that can be read */
+function read(profile, name) {
+  try {
+    return JSON.parse(readFileSync(join(profile, name), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {string} profile @param {string} name @param {object} value */
+function write(profile, name, value) {
+  const path = join(profile, name);
+  makePrivate(profile);
+  writeFileSync(`${path}.${process.pid}`, JSON.stringify(value), { mode: 0o600 });
+  renameSync(`${path}.${process.pid}`, path);
+}
+
+/** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
+export async function saveSessionCookies(session, profile) {
+  const { cookies } = await session.send('Storage.getCookies');
+  const kept = cookies
+    .filter((cookie) => cookie.session)
+    .map(({ domain, ...cookie }) => {
+      const { name, value, path, secure, httpOnly, sameSite, priority, partitionKey } = cookie;
+      const rest = { name, value, path, secure, httpOnly, sameSite, priority, partitionKey };
+      // Without a dot it is of this host alone, which an address says and a domain does not.
+      return domain.startsWith('.')
+        ? { ...rest, domain }
+        : { ...rest, url: `http${secure ? 's' : ''}://${domain}${path}` };
+    });
+  write(profile, COOKIES, kept);
+}
+
+/** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
+export async function restoreSessionCookies(session, profile) {
+  for (const cookie of read(profile, COOKIES) ?? []) {
+    // One that the browser does not take costs no other.
+    await session.send('Storage.setCookies', { cookies: [cookie] }).catch(() => {});
+  }
+}
+
+/** An address may hold what is nobody else's to read. @param {URL} url */
+const keyOf = (url) => createHash('sha256').update(url.href).digest('hex');
+
+/** @param {string} profile @returns {Record<string, unknown>} by address, the oldest first */
+const learntIn = (profile) => Object(read(profile, CAPABILITIES));
+
+/**
+ * @param {string} profile
+ * @param {URL} url
+ * @returns {import('./tools.js').Capability[] | undefined} undefined if nothing is known
+ */
+export function recall(profile, url) {
+  const all = learntIn(profile);
+  const found = Object.hasOwn(all, keyOf(url)) ? all[keyOf(url)] : undefined;
+  const isList = Array.isArray(found) && found.every((each) => typeof each?.name === 'string');
+  return isList ? found : undefined;
+}
+
+/**
+ * Remembers what an app can do; where that cannot be, the next start waits for the app.
+ * @param {string} profile
+ * @param {URL} url
+ * @param {import('./tools.js').Capability[]} capabilities
+ */
+export function learn(profile, url, capabilities) {
+  if (JSON.stringify(capabilities).length > MAX_LENGTH) return;
+  const others = Object.entries(learntIn(profile)).filter(([each]) => each !== keyOf(url));
+  const kept = [...others, [keyOf(url), capabilities]].slice(-MAX_APPS);
+  try {
+    write(profile, CAPABILITIES, Object.fromEntries(kept));
+  } catch {
+    // See above.
   }
 }

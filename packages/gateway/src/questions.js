@@ -15,10 +15,7 @@ const DECLINED = { success: false, cancelled: true };
  * @property {(content: any) => unknown} read the data of the app's answer, from an accepted form
  */
 
-/**
- * A field as MCP's forms know it: what a form cannot show is none.
- * @param {any} schema
- */
+/** A field as MCP's forms know it: what a form cannot show is none. @param {any} schema */
 function fieldOf(schema) {
   if (!PRIMITIVES.has(schema?.type)) return undefined;
   /** @type {Record<string, unknown>} */
@@ -43,21 +40,14 @@ function fieldOf(schema) {
   return field;
 }
 
-/**
- * @param {string} name
- * @param {unknown} field
- * @param {boolean} [required]
- */
+/** @param {string} name @param {unknown} field @param {boolean} [required] */
 const oneField = (name, field, required = true) => ({
   type: 'object',
   properties: { [name]: field },
   ...(required && { required: [name] }),
 });
 
-/**
- * @param {import('./app.js').Question} question
- * @returns {Form | undefined} undefined for what no form can ask
- */
+/** @param {import('./app.js').Question} question @returns {Form | undefined} undefined for what no form can ask */
 export function formOf({ method, params }) {
   const message = cleanText(params?.message ?? params?.prompt, MAX_MESSAGE) || 'The app asks.';
   if (method === 'elicitation/confirm') {
@@ -106,11 +96,7 @@ export function formOf({ method, params }) {
   };
 }
 
-/**
- * The protocol's response for what a person did with a form.
- * @param {Form} form
- * @param {any} result of `elicitation/create`
- */
+/** The protocol's response for what a person did with a form. @param {Form} form @param {any} result of `elicitation/create` */
 export function responseOf(form, result) {
   if (result?.action !== 'accept') return DECLINED;
   return { success: true, data: form.read(result.content ?? {}) };

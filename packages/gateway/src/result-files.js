@@ -39,10 +39,7 @@ const EXTENSIONS = new Map([
  * @property {import('./runs.js').Owner} owner the session whose call made it
  */
 
-/**
- * What a file is, by its name.
- * @param {string} name
- */
+/** What a file is, by its name. @param {string} name */
 export const typeOfName = (name) =>
   [...EXTENSIONS].find(([, ending]) => name.toLowerCase().endsWith(`.${ending}`))?.[0] ??
   'application/octet-stream';

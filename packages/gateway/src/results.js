@@ -71,12 +71,7 @@ function blockOf({ bytes, mimeType }, at) {
   return { type: 'resource', resource: { uri: `abp-result:///${at + 1}`, mimeType, blob: data } };
 }
 
-/**
- * @param {unknown} data
- * @param {Delivery} delivery
- * @param {object[]} [downloads]
- * @returns {Promise<ToolResult>}
- */
+/** @param {unknown} data @param {Delivery} delivery @param {object[]} [downloads] @returns {Promise<ToolResult>} */
 async function successOf(data, delivery, downloads) {
   /** @type {Block[]} */
   const blocks = [];
@@ -122,11 +117,7 @@ async function successOf(data, delivery, downloads) {
   return { ...failure, content: [...failure.content, link] };
 }
 
-/**
- * @param {unknown} data
- * @param {Delivery} delivery
- * @returns {Promise<string | undefined>} how a result breaks the app's promise
- */
+/** @param {unknown} data @param {Delivery} delivery @returns {Promise<string | undefined>} how a result breaks the app's promise */
 async function misfitOf(data, { outputSchema, checker }) {
   const { misfit, unreadable } = await checker.check(data, outputSchema);
   if (unreadable !== undefined) {
@@ -137,10 +128,7 @@ async function misfitOf(data, { outputSchema, checker }) {
     : `The app's result does not match its outputSchema: ${cleanText(misfit, 1000)}`;
 }
 
-/**
- * The result of a call whose own could not be handed on: there is no room for its file, for example.
- * @param {unknown} error
- */
+/** The result of a call whose own could not be handed on: there is no room for its file, for example. @param {unknown} error */
 export const undelivered = (error) =>
   failureOf(
     'OPERATION_FAILED',
@@ -221,11 +209,7 @@ function blocksOf(content) {
     : /** @type {Block[]} */ (blocks);
 }
 
-/**
- * @param {import('./app.js').Result} response
- * @param {Delivery} delivery
- * @returns {Promise<ToolResult>}
- */
+/** @param {import('./app.js').Result} response @param {Delivery} delivery @returns {Promise<ToolResult>} */
 export async function toolResult(response, delivery) {
   const { success, data, error, cancelled, metadata, isTool, chunks, downloads } = response;
   if (success === true) {

@@ -185,10 +185,7 @@ export class Run {
     return event ?? this.next(signal, ms);
   }
 
-  /**
-   * @param {import('./app.js').Question} question
-   * @param {AbortSignal} over
-   */
+  /** @param {import('./app.js').Question} question @param {AbortSignal} over */
   #ask(question, over) {
     const form = formOf(question);
     if (!form) throw new AbpError('NOT_SUPPORTED', `${question.method} cannot be shown as a form`);
@@ -197,10 +194,7 @@ export class Run {
     return answer;
   }
 
-  /**
-   * @param {import('./questions.js').Form} form
-   * @param {AbortSignal} over
-   */
+  /** @param {import('./questions.js').Form} form @param {AbortSignal} over */
   async #put(form, over) {
     if (this.result || over.aborted || this.#controller.signal.aborted) return DECLINED;
     const { promise: answered, resolve } = deferred();
@@ -229,10 +223,7 @@ export class Run {
     );
   }
 
-  /**
-   * Answers the question that is open.
-   * @param {unknown} result of `elicitation/create`
-   */
+  /** Answers the question that is open. @param {unknown} result of `elicitation/create` */
   answer(result) {
     const { question } = this;
     question?.settle(responseOf(question.form, result));
@@ -319,10 +310,7 @@ export class Runs {
     this.tasks.forget(run.id);
   }
 
-  /**
-   * Cancels what nobody can ask for any more.
-   * @param {object} owner a session that has ended
-   */
+  /** Cancels what nobody can ask for any more. @param {object} owner a session that has ended */
   leave(owner) {
     for (const run of this.tasks.all) {
       if (run.owner !== owner) continue;

@@ -20,11 +20,7 @@ export class SchemaChecker {
     this.#deadline = deadline;
   }
 
-  /**
-   * @param {unknown} data plain data
-   * @param {unknown} schema as the app says it
-   * @returns {Promise<Verdict>}
-   */
+  /** @param {unknown} data plain data @param {unknown} schema as the app says it @returns {Promise<Verdict>} */
   check(data, schema) {
     const checked = this.#last.then(() => this.#ask({ data, schema }));
     this.#last = checked;

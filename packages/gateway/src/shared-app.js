@@ -33,10 +33,7 @@ const peerOf = (channel) => createPeer(channel, { dialect: 'lsp' });
 
 // --- Whoever has the browser -----------------------------------------------------------------------
 
-/**
- * @param {Channel} channel to the gateway that wants the app
- * @param {import('./app.js').App} app
- */
+/** @param {Channel} channel to the gateway that wants the app @param {import('./app.js').App} app */
 export function shareApp(channel, app) {
   const peer = peerOf(channel);
   /** @type {Map<number, { stop: AbortController, ended: Promise<Result> }>} */
@@ -108,11 +105,7 @@ export function shareApp(channel, app) {
   };
 }
 
-/**
- * Refuses the profile to whoever wants it.
- * @param {Channel} channel
- * @param {string} message
- */
+/** Refuses the profile to whoever wants it. @param {Channel} channel @param {string} message */
 export function refuse(channel, message) {
   const onRequest = () => {
     throw new RpcError(REFUSED, message);
@@ -122,11 +115,7 @@ export function refuse(channel, message) {
 
 // --- Whoever uses it -------------------------------------------------------------------------------
 
-/**
- * Asks a gateway to let go of its profile.
- * @param {Channel} channel
- * @throws {UserError} if it does not
- */
+/** Asks a gateway to let go of its profile. @param {Channel} channel @throws {UserError} if it does not */
 export async function askToRelease(channel) {
   const peer = peerOf(channel);
   try {
@@ -203,12 +192,7 @@ export class BorrowedApp {
     this.#peer.close();
   }
 
-  /**
-   * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
-   * @returns {Promise<Result>} never rejects
-   */
+  /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
   async call(name, params, options) {
     const { signal, timeout, owner, onProgress, onChunk, ask } = options;
     if (signal?.aborted) return cancelled(signal.reason);

@@ -1,6 +1,6 @@
 /** MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there. */
 import { StdioServerTransport, serveStdio as serve } from '@modelcontextprotocol/server/stdio';
-import { log } from './options.js';
+import { log } from './errors.js';
 import { createServer } from './mcp-server.js';
 import { lineOf } from './texts.js';
 

@@ -6,9 +6,7 @@ import { join } from 'node:path';
 /** Begins their names; the process that has one follows. */
 const PREFIX = 'abp-bridge-gateway-';
 
-/**
- * @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are cleared first
- */
+/** @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are cleared first */
 export async function makeTemporaryFolder() {
   for (const name of await readdir(tmpdir()).catch(() => [])) {
     const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
@@ -18,10 +16,7 @@ export async function makeTemporaryFolder() {
   return mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
-/**
- * Removes a folder, though a browser that is on its way out may still write there.
- * @param {string} path
- */
+/** Removes a folder, though a browser that is on its way out may still write there. @param {string} path */
 export const removeFolder = (path) => rm(path, { recursive: true, force: true, maxRetries: 5 });
 
 /** @param {number} pid */

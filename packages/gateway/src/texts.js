@@ -22,10 +22,7 @@ export function cleanText(value, length) {
   return (cut ? `${text.slice(0, length - 1)}…` : text).toWellFormed();
 }
 
-/**
- * A text as a terminal may show it, whole.
- * @param {string} text
- */
+/** A text as a terminal may show it, whole. @param {string} text */
 export const printable = (text) => text.replace(CONTROLS, '').replace(INVISIBLE, '').toWellFormed();
 
 /**
@@ -45,17 +42,10 @@ const escaped = (text) =>
     return `\\u${unit}`;
   }).join('');
 
-/**
- * The same on one line, for a terminal.
- * @param {unknown} value
- * @param {number} [length]
- */
+/** The same on one line, for a terminal. @param {unknown} value @param {number} [length] */
 export const lineOf = (value, length = 200) => cleanText(value, length).replace(/\s+/g, ' ').trim();
 
-/**
- * A chunk of a stream, for a person who watches.
- * @param {any} chunk
- */
+/** A chunk of a stream, for a person who watches. @param {any} chunk */
 export function chunkText(chunk) {
   if (typeof chunk === 'string') return printable(chunk);
   const bytes = chunk?.byteLength ?? chunk?.size;

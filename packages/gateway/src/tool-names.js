@@ -52,11 +52,7 @@ export class ToolNames {
     return this.#meanings.size;
   }
 
-  /**
-   * Forgets the oldest of what an app has no more, beyond the limit.
-   * @param {T} target
-   * @param {Set<string>} current
-   */
+  /** Forgets the oldest of what an app has no more, beyond the limit. @param {T} target @param {Set<string>} current */
   #forget(target, current) {
     const own = this.#tools.get(target) ?? new Map();
     for (const [capability, tool] of [...own]) {
@@ -67,11 +63,7 @@ export class ToolNames {
     }
   }
 
-  /**
-   * @param {T} target
-   * @param {string} capability
-   * @returns {string} at most 64 of A-Z a-z 0-9 _, the same each time
-   */
+  /** @param {T} target @param {string} capability @returns {string} at most 64 of A-Z a-z 0-9 _, the same each time */
   of(target, capability) {
     const own = this.#tools.get(target) ?? new Map();
     this.#tools.set(target, own);
@@ -86,10 +78,7 @@ export class ToolNames {
     return tool;
   }
 
-  /**
-   * @param {string} tool
-   * @returns {Meaning<T> | undefined}
-   */
+  /** @param {string} tool @returns {Meaning<T> | undefined} */
   meaningOf(tool) {
     return this.#meanings.get(tool);
   }
@@ -98,8 +87,5 @@ export class ToolNames {
 /** Characters of a prefix, its `_` included. */
 const MAX_PREFIX = 21;
 
-/**
- * What begins the names of an app's tools when there are several apps.
- * @param {string} name
- */
+/** What begins the names of an app's tools when there are several apps. @param {string} name */
 export const prefixOf = (name) => `${safe(name).slice(0, MAX_PREFIX - 1)}_`;

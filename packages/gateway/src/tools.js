@@ -53,11 +53,7 @@ function annotationsOf(capability) {
   return Object.fromEntries(hints.map((hint) => [hint, declared[hint]]));
 }
 
-/**
- * @param {Capability} capability
- * @param {string} name of the tool
- * @param {string} [app] whose it is, where there are several
- */
+/** @param {Capability} capability @param {string} name of the tool @param {string} [app] whose it is, where there are several */
 export function toolOf(capability, name, app) {
   const notes = [
     capability.deprecated === true &&

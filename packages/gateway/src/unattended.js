@@ -4,20 +4,19 @@
  */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { log } from './errors.js';
 import { typeOfName } from './result-files.js';
 import { lineOf } from './texts.js';
 import { deferred } from './waiting.js';
 
+/** @typedef {import('puppeteer-core').CDPSession} CDPSession */
+
 /** Windows that may be open beside the app's own. */
 const MAX_WINDOWS = 4;
 
-/**
- * @param {import('puppeteer-core').Browser} browser
- * @param {import('puppeteer-core').Connection} connection
- * @param {(line: string) => void} log
- */
-export function attendWindows(browser, connection, log) {
-  connection.on('sessionattached', (session) => {
+/** @param {import('puppeteer-core').Browser} browser @param {CDPSession} own session with the browser */
+export function attendWindows(browser, own) {
+  own.connection()?.on('sessionattached', (session) => {
     session.on('Page.javascriptDialogOpening', ({ type, message }) => {
       log(`the page's ${type} was dismissed: ${lineOf(message)}`);
       session.send('Page.handleJavaScriptDialog', { accept: false }).catch(() => {});
@@ -56,13 +55,11 @@ const MAX_BYTES = 64 << 20;
  */
 
 /**
- * @param {import('puppeteer-core').CDPSession} session with the browser
- * @param {object} options
- * @param {string} options.folder where the browser writes them
- * @param {(download: Download) => boolean} options.claim whether a call takes it
- * @param {(line: string) => void} options.log
+ * @param {CDPSession} session with the browser
+ * @param {string} folder where the browser writes them
+ * @param {(download: Download) => boolean} claim whether a call takes it
  */
-export async function attendDownloads(session, { folder, claim, log }) {
+export async function attendDownloads(session, folder, claim) {
   /** @type {Map<string, { name: string, settle: (isWhole: boolean) => void }>} */
   const pending = new Map();
   const cancel = (/** @type {string} */ guid) =>

@@ -1,10 +1,6 @@
 /** Waiting for what somebody else settles. */
 
-/**
- * A promise, and what settles it.
- * @template T
- * @returns {{ promise: Promise<T>, resolve: (value: T | PromiseLike<T>) => void }}
- */
+/** A promise, and what settles it. @template T @returns {{ promise: Promise<T>, resolve: (value: T | PromiseLike<T>) => void }} */
 export function deferred() {
   /** @type {any} */
   let resolve;

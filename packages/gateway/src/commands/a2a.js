@@ -1,9 +1,9 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { hasStopped } from '../app.js';
+import { appOf, hasStopped } from '../app.js';
+import { log } from '../errors.js';
 import { createServer } from 'node:http';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { createGuard, listenOn } from '../http-guard.js';
-import { appOf, log } from '../options.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
@@ -99,11 +99,7 @@ export const executor = (app) => async (context) => {
   emitStatus('completed');
 };
 
-/**
- * @param {[string]} positionals
- * @param {import('../options.js').Values} values
- * @param {{ version: string }} context
- */
+/** @param {[string]} positionals @param {import('../commands.js').Values} values @param {{ version: string }} context */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
   try {

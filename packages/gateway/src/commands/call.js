@@ -1,9 +1,8 @@
 /** `call`: calls a capability once, and prints what becomes of it. */
-import { hasStopped } from '../app.js';
+import { appOf, hasStopped } from '../app.js';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { EXIT, usageError } from '../errors.js';
-import { appOf, log, seconds } from '../options.js';
+import { EXIT, log, seconds, usageError } from '../errors.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
@@ -32,7 +31,7 @@ async function readParams(argument = '{}') {
 
 /**
  * @param {[string, string, string?]} positionals
- * @param {import('../options.js').Values} values
+ * @param {import('../commands.js').Values} values
  * @param {{ version: string }} context
  */
 export async function execute([address, capability, argument], values, context) {

@@ -24,11 +24,7 @@ function versionOf(name) {
   return undefined;
 }
 
-/**
- * @param {string[]} _positionals
- * @param {{ browser?: string }} values
- * @param {import('../commands.js').Context} context
- */
+/** @param {string[]} _positionals @param {{ browser?: string }} values @param {import('../commands.js').Context} context */
 export async function execute(_positionals, values, { version, dependencies = {} }) {
   let missing = 0;
   /** @param {string} what @param {string | undefined} found @param {string} mend */

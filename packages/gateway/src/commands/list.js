@@ -1,14 +1,11 @@
 /** `list`: what an app can do. */
-import { appOf } from '../options.js';
+import { appOf } from '../app.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 
 /** Characters of a description that a terminal shows. */
 const MAX_DESCRIPTION = 500;
 
-/**
- * Whether a capability can be called now, and why not.
- * @param {import('../app.js').Capability} capability
- */
+/** Whether a capability can be called now, and why not. @param {import('../app.js').Capability} capability */
 function availability({ available, requirements }) {
   const unmet = (Array.isArray(requirements) ? requirements : []).filter((r) => r?.met === false);
   const why = unmet.map(({ description, resolution }) =>
@@ -17,11 +14,7 @@ function availability({ available, requirements }) {
   return { available: available !== false && !unmet.length, why };
 }
 
-/**
- * @param {[string]} positionals
- * @param {import('../options.js').Values} values
- * @param {{ version: string }} context
- */
+/** @param {[string]} positionals @param {import('../commands.js').Values} values @param {{ version: string }} context */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
   try {

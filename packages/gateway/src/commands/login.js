@@ -1,7 +1,6 @@
 /** `login`: a visible window on the app's own profile, for a person to log in. */
 import { appUrl } from '../app.js';
-import { usageError } from '../errors.js';
-import { log, pageOptions } from '../options.js';
+import { log, usageError } from '../errors.js';
 import { PageWay } from '../page-way.js';
 import { takeProfile } from '../profile-socket.js';
 import { askToRelease, refuse } from '../shared-app.js';
@@ -20,15 +19,12 @@ async function claim(profile) {
   }
 }
 
-/**
- * @param {[string]} positionals
- * @param {import('../options.js').Values} values
- */
+/** @param {[string]} positionals @param {import('../commands.js').Values} values */
 export async function execute([address], values) {
   const url = appUrl(address);
   if (!/^http/.test(url.protocol))
     throw usageError('Only a page has a login: give an https:// address');
-  const way = new PageWay(url, pageOptions(values, true));
+  const way = new PageWay(url, { ...values, headed: true });
   const server = await claim(/** @type {string} */ (way.profile));
   const leave = () => void way.close();
   process.once('SIGINT', leave);

@@ -1,7 +1,7 @@
 /** `mcp`: an MCP server on stdio, or over HTTP. */
-import { usageError } from '../errors.js';
+import { appOf } from '../app.js';
+import { log, seconds, usageError } from '../errors.js';
 import { Gateway } from '../gateway.js';
-import { appOf, log, seconds } from '../options.js';
 import { prefixOf } from '../tool-names.js';
 import { lineOf } from '../texts.js';
 
@@ -11,7 +11,7 @@ const DEFAULT_PATIENCE = 45_000;
 /**
  * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host.
  * @param {string[]} addresses
- * @param {import('../options.js').Values} values
+ * @param {import('../commands.js').Values} values
  * @param {{ version: string }} context
  */
 function targetsOf(addresses, values, context) {
@@ -34,11 +34,7 @@ function targetsOf(addresses, values, context) {
   });
 }
 
-/**
- * @param {string[]} addresses
- * @param {import('../options.js').Values} values
- * @param {{ version: string }} context
- */
+/** @param {string[]} addresses @param {import('../commands.js').Values} values @param {{ version: string }} context */
 export async function execute(addresses, values, context) {
   if (values.profile && addresses.length > 1) {
     throw usageError('--profile is for one app: two cannot share a profile');
@@ -63,10 +59,7 @@ export async function execute(addresses, values, context) {
   process.exit(0);
 }
 
-/**
- * @param {Gateway} gateway
- * @returns {Promise<string>} which signal came; a second one ends the process at once
- */
+/** @param {Gateway} gateway @returns {Promise<string>} which signal came; a second one ends the process at once */
 function signalled(gateway) {
   return new Promise((resolve) => {
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {

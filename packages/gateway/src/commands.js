@@ -19,9 +19,7 @@
  * @property {boolean} [multiple]
  * @property {string} [value] what help calls its value
  * @property {string} help
- */
-
-/**
+ *
  * @typedef {object} Command
  * @property {string} summary
  * @property {string} usage
@@ -30,73 +28,50 @@
  * @property {() => Promise<{ execute: (positionals: any, values: Values, context: Context) => Promise<number | void> }>} load
  */
 
-/** @type {Record<string, Option>} */
+/** @param {string} help @returns {Option} */
+const flag = (help) => ({ type: 'boolean', help });
+/** @param {string} value @param {string} help @returns {Option} */
+const text = (value, help) => ({ type: 'string', value, help });
+/** @param {string} value @param {string} help @returns {Option} */
+const texts = (value, help) => ({ type: 'string', multiple: true, value, help });
+
 const BROWSER = {
-  browser: {
-    type: 'string',
-    value: 'PATH',
-    help: 'the browser to run; else the first of Chrome, Chromium, Edge and Brave that is installed',
-  },
+  browser: text(
+    'PATH',
+    'the browser to run; else the first of Chrome, Chromium, Edge and Brave that is installed',
+  ),
 };
 
-/** How to get to the app. @type {Record<string, Option>} */
+/** How to get to the app. */
 const WAY = {
   ...BROWSER,
-  headed: { type: 'boolean', help: "shows the browser's window" },
-  profile: {
-    type: 'string',
-    value: 'DIR',
-    help: "the browser's profile, in place of the app's own",
-  },
-  temporary: { type: 'boolean', help: 'takes a profile that is thrown away at the end' },
-  cdp: {
-    type: 'string',
-    value: 'URL',
-    help: 'attaches to a running browser, such as http://127.0.0.1:9222',
-  },
-  origin: {
-    type: 'string',
-    multiple: true,
-    value: 'ORIGIN',
-    help: "an origin, besides the address's own, that the page may go to (repeatable)",
-  },
-  'connect-timeout': {
-    type: 'string',
-    value: 'SECONDS',
-    help: 'for the page to load, and for its app to answer (30)',
-  },
-  'browser-arg': {
-    type: 'string',
-    multiple: true,
-    value: 'ARG',
-    help: 'one more argument for the browser (repeatable): --browser-arg=--lang=de',
-  },
+  headed: flag("shows the browser's window"),
+  profile: text('DIR', "the browser's profile, in place of the app's own"),
+  temporary: flag('takes a profile that is thrown away at the end'),
+  cdp: text('URL', 'attaches to a running browser, such as http://127.0.0.1:9222'),
+  origin: texts(
+    'ORIGIN',
+    "an origin, besides the address's own, that the page may go to (repeatable)",
+  ),
+  'connect-timeout': text('SECONDS', 'for the page to load, and for its app to answer (30)'),
+  'browser-arg': texts(
+    'ARG',
+    'one more argument for the browser (repeatable): --browser-arg=--lang=de',
+  ),
 };
 
-/** A server over HTTP. @type {Record<string, Option>} */
+/** A server over HTTP. */
 const HTTP = {
-  http: {
-    type: 'string',
-    value: 'HOST:PORT',
-    help: 'serves HTTP there, such as 127.0.0.1:8808',
-  },
-  token: {
-    type: 'string',
-    value: 'TEXT',
-    help: 'the token HTTP clients must send; else $ABP_GATEWAY_TOKEN, else one is generated and printed',
-  },
-  'allow-host': {
-    type: 'string',
-    multiple: true,
-    value: 'HOST',
-    help: 'a name by which clients reach the server, besides its own (repeatable); needed with 0.0.0.0',
-  },
-  'allow-origin': {
-    type: 'string',
-    multiple: true,
-    value: 'ORIGIN',
-    help: 'an origin whose pages may be HTTP clients (repeatable; none)',
-  },
+  http: text('HOST:PORT', 'serves HTTP there, such as 127.0.0.1:8808'),
+  token: text(
+    'TEXT',
+    'the token HTTP clients must send; else $ABP_GATEWAY_TOKEN, else one is generated and printed',
+  ),
+  'allow-host': texts(
+    'HOST',
+    'a name by which clients reach the server, besides its own (repeatable); needed with 0.0.0.0',
+  ),
+  'allow-origin': texts('ORIGIN', 'an origin whose pages may be HTTP clients (repeatable; none)'),
 };
 
 /** @type {Record<string, Command>} */
@@ -107,12 +82,11 @@ export const COMMANDS = {
     takes: [1, 32],
     options: {
       ...HTTP,
-      patience: {
-        type: 'string',
-        value: 'SECONDS',
-        help: 'answers a call that takes longer with a task or a handle (45; 0 is never)',
-      },
-      out: { type: 'string', value: 'DIR', help: 'keeps large results there' },
+      patience: text(
+        'SECONDS',
+        'answers a call that takes longer with a task or a handle (45; 0 is never)',
+      ),
+      out: text('DIR', 'keeps large results there'),
       ...WAY,
     },
     load: () => import('./commands/mcp.js'),
@@ -122,9 +96,9 @@ export const COMMANDS = {
     usage: '<url> <capability> [json | @file | -] [options]',
     takes: [2, 3],
     options: {
-      timeout: { type: 'string', value: 'SECONDS', help: 'cancels the call after so long (never)' },
-      out: { type: 'string', value: 'PATH', help: 'saves bytes to this file, or into this folder' },
-      json: { type: 'boolean', help: 'prints the whole response as one line of JSON' },
+      timeout: text('SECONDS', 'cancels the call after so long (never)'),
+      out: text('PATH', 'saves bytes to this file, or into this folder'),
+      json: flag('prints the whole response as one line of JSON'),
       ...WAY,
     },
     load: () => import('./commands/call.js'),
@@ -133,10 +107,7 @@ export const COMMANDS = {
     summary: "lists an app's capabilities with their schemas, and why one is not available",
     usage: '<url> [options]',
     takes: [1, 1],
-    options: {
-      json: { type: 'boolean', help: 'prints all of it as JSON' },
-      ...WAY,
-    },
+    options: { json: flag('prints all of it as JSON'), ...WAY },
     load: () => import('./commands/list.js'),
   },
   login: {
@@ -157,26 +128,29 @@ export const COMMANDS = {
     summary: 'checks the browser and versions, and tells how to fix what is missing',
     usage: '[options]',
     takes: [0, 0],
-    options: { ...BROWSER },
+    options: BROWSER,
     load: () => import('./commands/doctor.js'),
   },
 };
 
+/** @param {string[][]} rows */
+function table(rows) {
+  const width = Math.max(...rows.map(([left]) => left.length)) + 2;
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`);
+}
+
 /** The program's own help. */
-export function overview() {
-  const names = Object.keys(COMMANDS);
-  const width = Math.max(...names.map((name) => name.length)) + 2;
-  return [
+export const overview = () =>
+  [
     'Makes any app that speaks the Agentic Browser Protocol usable from MCP clients, A2A clients and the shell.',
     '',
     'Usage: abp-bridge-gateway COMMAND [options]',
     '',
-    ...names.map((name) => `  ${name.padEnd(width)}${COMMANDS[name].summary}`),
+    ...table(Object.entries(COMMANDS).map(([name, { summary }]) => [name, summary])),
     '',
     'Each command has --help. Exit codes: 0 done, 1 the app reported a failure, 2 wrong usage,',
     '3 the app cannot be reached, 124 timed out, 130 cancelled.',
   ].join('\n');
-}
 
 /** @param {string} name */
 export function helpOf(name) {
@@ -185,12 +159,11 @@ export function helpOf(name) {
     `--${option}${value ? ` ${value}` : ''}`,
     help,
   ]);
-  const width = Math.max(...rows.map(([left]) => left.length)) + 2;
   return [
     `abp-bridge-gateway ${name} ${usage}`,
     '',
     `${summary[0].toUpperCase()}${summary.slice(1)}.`,
     '',
-    ...rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`),
+    ...table(rows),
   ].join('\n');
 }

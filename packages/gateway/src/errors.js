@@ -4,18 +4,12 @@ import { printable } from './texts.js';
 /** What the program ends with. */
 export const EXIT = {
   OK: 0,
-  /** The app said that the call failed. */
-  FAILED: 1,
-  /** The command line is wrong. */
+  FAILED: 1, // the app said that the call failed
   USAGE: 2,
-  /** There is no way to the app: no browser, no page, no app in it. */
-  UNREACHABLE: 3,
-  /** The result could not be written where it was wanted. */
-  UNSAVED: 4,
-  /** As of the program `timeout`. */
-  TIMEOUT: 124,
-  /** As of a shell's command that Ctrl-C ended. */
-  CANCELLED: 130,
+  UNREACHABLE: 3, // no browser, no page, no app in it
+  UNSAVED: 4, // the result could not be written where it was wanted
+  TIMEOUT: 124, // as of the program `timeout`
+  CANCELLED: 130, // as of a shell's command that Ctrl-C ended
 };
 
 export class UserError extends Error {

@@ -20,12 +20,12 @@ import { hasStopped } from './app.js';
 import { InvalidRequest } from './errors.js';
 import { HANDLE_NAMES } from './mcp-tools.js';
 import { learn, recall } from './profile.js';
-import { MAX_MESSAGE, ResultFiles } from './result-files.js';
+import { MAX_MESSAGE, ResultFiles } from './files.js';
 import { failureOf, toolResult } from './results.js';
 import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
 import { cleanText } from './texts.js';
-import { ToolNames } from './tool-names.js';
+import { ToolNames } from './tools.js';
 import { MAX_TOOLS, toolOf } from './tools.js';
 import { unlessAborted } from './waiting.js';
 
@@ -113,13 +113,14 @@ export class Gateway {
    * @param {number} [delay] ms
    */
   #retry(target, delay = FIRST_RETRY) {
-    target.retry ??= setTimeout(async () => {
+    const tryAgain = async () => {
       const capabilities = await target.app.listCapabilities().catch(() => undefined);
       target.retry = undefined;
       if (!capabilities) return this.#retry(target, Math.min(2 * delay, LAST_RETRY));
       this.#put(target, capabilities);
       this.#announce();
-    }, delay).unref();
+    };
+    target.retry ??= setTimeout(() => void tryAgain(), delay).unref();
   }
 
   #announce() {

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { createServer as createHttpServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -10,7 +9,7 @@ import {
   createMcpHandler,
   isLegacyRequest,
 } from '@modelcontextprotocol/server';
-import { createGuard, listenOn } from './http-guard.js';
+import { serveGuarded } from './http-guard.js';
 import { createServer } from './mcp-server.js';
 import { log } from './errors.js';
 import { lineOf } from './texts.js';
@@ -29,6 +28,9 @@ const PATH = '/mcp';
 const exchange = new AsyncLocalStorage();
 
 /**
+ * @typedef {import('node:http').IncomingMessage} IncomingMessage
+ * @typedef {import('node:http').ServerResponse} ServerResponse
+ *
  * @typedef {object} Session
  * @property {WebStandardStreamableHTTPServerTransport} transport
  * @property {import('@modelcontextprotocol/server').Server} server
@@ -39,7 +41,7 @@ const exchange = new AsyncLocalStorage();
 /**
  * @param {import('./gateway.js').Gateway} gateway
  * @param {import('./commands.js').Values & { http: string }} values of the options
- * @returns {Promise<{ ended: Promise<string>, close: () => Promise<void>, url: string }>}
+ * @returns {Promise<{ ended: Promise<string>, close: () => Promise<void> }>}
  */
 export async function serveHttp(gateway, values) {
   /** @type {Map<string, Session>} */
@@ -47,11 +49,7 @@ export async function serveHttp(gateway, values) {
   const onerror = (/** @type {Error} */ error) => log(lineOf(error.message));
   const modern = createMcpHandler(
     ({ era }) => createServer(gateway, era, { exchange: () => exchange.getStore() }),
-    {
-      legacy: 'reject',
-      maxRequestBodySize: MAX_BODY,
-      onerror,
-    },
+    { legacy: 'reject', maxRequestBodySize: MAX_BODY, onerror },
   );
   gateway.listeners.add(() => {
     modern.notify.toolsChanged();
@@ -100,70 +98,47 @@ export async function serveHttp(gateway, values) {
   /** @returns {Promise<Session>} */
   async function openSession() {
     const owner = {};
-    const server = createServer(gateway, 'legacy', {
-      owner,
-      exchange: () => exchange.getStore(),
-    });
-    /** @type {Session} */
-    const session = {
-      transport: /** @type {Session['transport']} */ (/** @type {unknown} */ (undefined)),
-      server,
-      usedAt: 0,
-      open: 0,
-    };
-    session.transport = new WebStandardStreamableHTTPServerTransport({
+    const server = createServer(gateway, 'legacy', { owner, exchange: () => exchange.getStore() });
+    const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => void sessions.set(id, session),
       onsessionclosed: (id) => void sessions.delete(id),
       maxRequestBodySize: MAX_BODY,
     });
+    /** @type {Session} */
+    const session = { transport, server, usedAt: 0, open: 0 };
     server.onerror = onerror;
     server.onclose = () => gateway.runs.leave(owner);
-    await server.connect(session.transport);
+    await server.connect(transport);
     return session;
   }
 
-  const guard = createGuard(values);
-  /** @type {(...exchange: Parameters<import('node:http').RequestListener>) => Promise<void>} */
-  const respond = async (incoming, outgoing) => {
-    if (guard.allowPage(incoming, outgoing)) return;
-    const problem = guard.problemWith(incoming);
+  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
+  async function respond(incoming, outgoing, problem) {
     if (problem) return send(refusal(problem.status, problem.message, problem.headers), outgoing);
     if (incoming.url?.split('?')[0] !== PATH)
       return send(refusal(404, `MCP is served at ${PATH}`), outgoing);
-    if (Number(incoming.headers['content-length']) > MAX_BODY) {
+    if (Number(incoming.headers['content-length']) > MAX_BODY)
       return send(refusal(413, `A request may have at most ${MAX_BODY} bytes`), outgoing);
-    }
     const { request, gone } = toRequest(incoming, outgoing);
-    const isLegacy = await isLegacyRequest(request, undefined, {
-      maxRequestBodySize: MAX_BODY,
-    });
-    const reads = () => drained(outgoing);
+    const own = { drained: () => drained(outgoing) };
     // The end of a response cancels its request in the newer version, and nothing in the older.
-    if (isLegacy)
-      return send(await exchange.run({ drained: reads }, serveLegacy, request), outgoing);
+    if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
+      return send(await exchange.run(own, serveLegacy, request), outgoing);
     if (gone.aborted) return;
     const ask = () => modern.fetch(new Request(request, { signal: gone }));
-    await send(await exchange.run({ drained: reads, gone }, ask), outgoing);
-  };
-  /** @type {typeof respond} */
-  const answer = async (incoming, outgoing) => {
-    try {
-      await respond(incoming, outgoing);
-    } catch (error) {
-      onerror(/** @type {Error} */ (error));
+    await send(await exchange.run({ ...own, gone }, ask), outgoing);
+  }
+
+  const service = { what: 'MCP', where: values.http, path: PATH };
+  const { server: http } = await serveGuarded(service, values, (incoming, outgoing, problem) => {
+    respond(incoming, outgoing, problem).catch((error) => {
+      onerror(error);
       if (outgoing.headersSent) outgoing.destroy();
       else outgoing.writeHead(500).end();
-    }
-  };
-  const http = createHttpServer((...exchange) => void answer(...exchange));
-  const address = await listenOn(http, values.http);
-  guard.listeningOn(address);
-  const url = `http://${address.text}${PATH}`;
-  log(`serves MCP at ${url}`);
-  if (guard.madeToken) log(`clients must send: Authorization: Bearer ${guard.token}`);
+    });
+  });
   return {
-    url,
     ended: new Promise(() => {}),
     async close() {
       for (const { transport } of sessions.values()) await transport.close();
@@ -184,8 +159,8 @@ const refusal = (status, message, headers = {}) =>
   );
 
 /**
- * @param {import('node:http').IncomingMessage} incoming
- * @param {import('node:http').ServerResponse} outgoing
+ * @param {IncomingMessage} incoming
+ * @param {ServerResponse} outgoing
  * @returns {{ request: Request, gone: AbortSignal }} `gone` aborts when nobody reads the answer any more
  */
 function toRequest(incoming, outgoing) {
@@ -208,7 +183,7 @@ function toRequest(incoming, outgoing) {
   return { request, gone: stop.signal };
 }
 
-/** @param {Response} response @param {import('node:http').ServerResponse} outgoing */
+/** @param {Response} response @param {ServerResponse} outgoing */
 async function send(response, outgoing) {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (!response.body) return void outgoing.end();
@@ -226,11 +201,7 @@ async function send(response, outgoing) {
   }
 }
 
-/**
- * Resolves when a client reads what it was sent, or is gone.
- * @param {import('node:http').ServerResponse} outgoing
- * @returns {Promise<void>}
- */
+/** Resolves when a client reads what it was sent, or is gone. @param {ServerResponse} outgoing */
 async function drained(outgoing) {
   if (!outgoing.writableNeedDrain || outgoing.destroyed) return;
   const over = new AbortController();

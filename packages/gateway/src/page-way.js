@@ -11,7 +11,7 @@ import {
   restoreSessionCookies,
   saveSessionCookies,
 } from './profile.js';
-import { makeTemporaryFolder, removeFolder } from './temporary-folder.js';
+import { makeTemporaryFolder, removeFolder } from './files.js';
 import { lineOf } from './texts.js';
 import { attendDownloads, attendWindows } from './unattended.js';
 

@@ -6,19 +6,9 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 1_000_000;
 
 /**
- * Bytes that a result holds.
- * @typedef {object} Bytes
- * @property {Uint8Array} bytes
- * @property {string} mimeType
- * @property {string} [filename]
- */
-
-/**
- * What is at the place of bytes in the plain data.
- * @callback Describe
- * @param {Bytes} found
- * @param {object} rest what else the object that held them says
- * @returns {unknown}
+ * @typedef {{ bytes: Uint8Array, mimeType: string, filename?: string }} Bytes Bytes that a result holds.
+ * @typedef {(found: Bytes, rest: object) => unknown} Describe Says what is at their place in the plain data. `rest` is what
+ *   else the object that held them says.
  */
 
 const MIME = /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/;
@@ -29,17 +19,16 @@ export const mimeTypeOf = (value) => {
   return MIME.test(essence) ? essence : 'application/octet-stream';
 };
 
-/** @param {unknown} value @returns {Uint8Array | undefined} */
-function bytesOf(value) {
-  if (ArrayBuffer.isView(value)) {
+/** @param {unknown} value @returns {Promise<Uint8Array | undefined>} */
+async function bytesOf(value) {
+  if (value instanceof Blob) return new Uint8Array(await value.arrayBuffer());
+  if (ArrayBuffer.isView(value))
     return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  }
   return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined;
 }
 
 /** The bytes of the protocol's BinaryData, in any of its forms. @param {any} value @returns {Promise<Uint8Array | undefined>} */
 async function contentOf({ content, encoding, mimeType }) {
-  if (content instanceof Blob) return new Uint8Array(await content.arrayBuffer());
   if (typeof content === 'string' && encoding === 'base64' && typeof mimeType === 'string') {
     return new Uint8Array(Buffer.from(content, 'base64'));
   }
@@ -62,30 +51,17 @@ export async function toPlain(value, describe) {
     if (typeof value !== 'object' || value === null) return value ?? null;
     if (depth > MAX_DEPTH || --left < 0) return null;
     if (value instanceof Date) return Number.isNaN(+value) ? null : value.toISOString();
-    if (value instanceof Blob) {
-      const bytes = new Uint8Array(await value.arrayBuffer());
-      return describe({ bytes, mimeType: mimeTypeOf(value.type) }, {});
-    }
-    const bare = bytesOf(value);
-    if (bare) return describe({ bytes: bare, mimeType: mimeTypeOf(undefined) }, {});
-    if (value instanceof Set || Array.isArray(value)) return list([...value], depth);
-    if (value instanceof Map) return list([...value], depth);
-    if (Object.hasOwn(value, 'content')) {
-      const bytes = await contentOf(value);
-      if (bytes) {
-        const rest = { ...value };
-        delete rest.content;
-        delete rest.encoding;
-        const { mimeType, filename } = rest;
-        const found = {
-          bytes,
-          mimeType: mimeTypeOf(mimeType),
-          ...(typeof filename === 'string' && { filename }),
-        };
-        return describe(found, await object(rest, depth));
-      }
-    }
-    return object(value, depth);
+    if (Array.isArray(value) || value instanceof Set || value instanceof Map)
+      return list([...value], depth);
+    const bare = await bytesOf(value);
+    if (bare) return describe({ bytes: bare, mimeType: mimeTypeOf(value.type) }, {});
+    const bytes = Object.hasOwn(value, 'content') ? await contentOf(value) : undefined;
+    if (!bytes) return object(value, depth);
+    const { content, encoding, ...rest } = value;
+    const { filename } = rest;
+    const named = typeof filename === 'string' && { filename };
+    const found = { bytes, mimeType: mimeTypeOf(rest.mimeType), ...named };
+    return describe(found, await object(rest, depth));
   };
   /** @param {unknown[]} values @param {number} depth */
   const list = async (values, depth) => {

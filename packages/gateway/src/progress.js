@@ -15,9 +15,11 @@ const MAX_MESSAGE = 500;
 /** Notifications that wait for a client to read. */
 const MAX_WAITING = 256;
 
-/** Progress as the app reports it: any value in any member. @typedef {Partial<Record<'progress' | 'total' | 'percentage' | 'stage' | 'status' | 'estimatedRemaining', any>>} Info */
-
-/** What `notifications/progress` says. @typedef {{ progressToken: string | number, progress: number, total?: number, message?: string }} Notified */
+/**
+ * @typedef {Partial<Record<'progress' | 'total' | 'percentage' | 'stage' | 'status' | 'estimatedRemaining', any>>} Info Progress as
+ *   the app reports it: any value in any member.
+ * @typedef {{ progressToken: string | number, progress: number, total?: number, message?: string }} Notified
+ */
 
 /** @param {Info} info */
 export function progressText({ stage, status, estimatedRemaining }) {
@@ -34,9 +36,7 @@ export function progressText({ stage, status, estimatedRemaining }) {
  * @param {() => Promise<unknown>} [ping] asks the client for a sign of life
  */
 export function progressSender(progressToken, notify, ping) {
-  if (progressToken === undefined) {
-    return { report: () => {}, drain: async () => {}, stop() {} };
-  }
+  if (progressToken === undefined) return { report() {}, async drain() {}, stop() {} };
   let last = -Infinity;
   let sentAt = -Infinity;
   /** @type {{ total?: number, message?: string }} */
@@ -83,10 +83,7 @@ export function progressSender(progressToken, notify, ping) {
       const message = progressText(info);
       const isNews = message !== '' && message !== rest.message;
       if (value <= last && !isNews) return;
-      rest = {
-        ...(most !== undefined && { total: most }),
-        ...(message && { message }),
-      };
+      rest = { ...(most !== undefined && { total: most }), ...(message && { message }) };
       send(value > last ? value : last + STEP);
     },
     /**

@@ -7,7 +7,6 @@ const MAX_MESSAGE = 2000;
 const MAX_FIELDS = 50;
 
 const PRIMITIVES = new Set(['string', 'number', 'integer', 'boolean']);
-const DECLINED = { success: false, cancelled: true };
 
 /**
  * @typedef {object} Form
@@ -40,66 +39,56 @@ function fieldOf(schema) {
   return field;
 }
 
-/** @param {string} name @param {unknown} field @param {boolean} [required] */
-const oneField = (name, field, required = true) => ({
+/** @param {string} name @param {unknown} field */
+const oneField = (name, field) => ({
   type: 'object',
   properties: { [name]: field },
-  ...(required && { required: [name] }),
+  required: [name],
 });
 
 /** @param {import('./app.js').Question} question @returns {Form | undefined} undefined for what no form can ask */
 export function formOf({ method, params }) {
   const message = cleanText(params?.message ?? params?.prompt, MAX_MESSAGE) || 'The app asks.';
+  /** @param {object} requestedSchema @param {Form['read']} read @returns {Form} */
+  const form = (requestedSchema, read) => ({
+    params: { mode: 'form', message, requestedSchema },
+    read,
+  });
   if (method === 'elicitation/confirm') {
-    const requestedSchema = oneField('confirmed', { type: 'boolean', title: 'Confirm' });
-    return {
-      params: { mode: 'form', message, requestedSchema },
-      read: (content) => ({ confirmed: content?.confirmed === true }),
-    };
+    const schema = oneField('confirmed', { type: 'boolean', title: 'Confirm' });
+    return form(schema, (content) => ({ confirmed: content?.confirmed === true }));
   }
   if (method === 'elicitation/select' && Array.isArray(params?.options)) {
+    /** @type {any[]} */
     const options = params.options.slice(0, MAX_FIELDS);
     const value = (/** @type {any} */ option) => option?.value ?? option;
-    const shown = (/** @type {unknown} */ text) => cleanText(String(text), 200);
     // Clients of both versions know this form of a choice.
     const field = {
       type: 'string',
-      enum: options.map((/** @type {unknown} */ _option, /** @type {number} */ at) => `${at + 1}`),
-      enumNames: options.map((/** @type {any} */ option) => shown(option?.label ?? value(option))),
+      enum: options.map((_option, at) => `${at + 1}`),
+      enumNames: options.map((option) => cleanText(String(option?.label ?? value(option)), 200)),
     };
-    return {
-      params: { mode: 'form', message, requestedSchema: oneField('selected', field) },
-      read: (content) => ({ selected: value(options[Number(content?.selected) - 1]) }),
-    };
+    return form(oneField('selected', field), (content) => ({
+      selected: value(options[Number(content?.selected) - 1]),
+    }));
   }
   if (method !== 'elicitation/input' && method !== 'elicitation/preference') return undefined;
-  const schema = params?.schema;
-  if (schema?.type === 'object') {
-    const entries = Object.entries(schema.properties ?? {}).slice(0, MAX_FIELDS);
-    const fields = entries.map(([name, each]) => [name, fieldOf(each)]);
-    if (!fields.length || fields.some(([, field]) => !field)) return undefined;
-    const names = fields.map(([name]) => name);
-    const required = (Array.isArray(schema.required) ? schema.required : []).filter(
-      (/** @type {string} */ name) => names.includes(name),
-    );
-    const requestedSchema = { type: 'object', properties: Object.fromEntries(fields), required };
-    return {
-      params: { mode: 'form', message, requestedSchema },
-      read: (content) => ({ value: content }),
-    };
+  const schema = params?.schema ?? { type: 'string', default: params?.default };
+  if (schema.type !== 'object') {
+    const field = fieldOf(schema);
+    return field && form(oneField('value', field), (content) => ({ value: content?.value }));
   }
-  const field = fieldOf(schema ?? { type: 'string', default: params?.default });
-  if (!field) return undefined;
-  return {
-    params: { mode: 'form', message, requestedSchema: oneField('value', field) },
-    read: (content) => ({ value: content?.value }),
-  };
+  const entries = Object.entries(schema.properties ?? {}).slice(0, MAX_FIELDS);
+  const properties = Object.fromEntries(entries.map(([name, each]) => [name, fieldOf(each)]));
+  if (!entries.length || Object.values(properties).includes(undefined)) return undefined;
+  const required = [schema.required ?? []]
+    .flat()
+    .filter((/** @type {string} */ name) => Object.hasOwn(properties, name));
+  return form({ type: 'object', properties, required }, (content) => ({ value: content }));
 }
+
+export const DECLINED = { success: false, cancelled: true };
 
 /** The protocol's response for what a person did with a form. @param {Form} form @param {any} result of `elicitation/create` */
-export function responseOf(form, result) {
-  if (result?.action !== 'accept') return DECLINED;
-  return { success: true, data: form.read(result.content ?? {}) };
-}
-
-export { DECLINED };
+export const responseOf = (form, result) =>
+  result?.action === 'accept' ? { success: true, data: form.read(result.content ?? {}) } : DECLINED;

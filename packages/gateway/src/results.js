@@ -1,7 +1,7 @@
 /** Responses of the protocol as results of tools. */
+import { MAX_MESSAGE } from './files.js';
 import { OUTCOME, sentenceOf } from './outcomes.js';
 import { mimeTypeOf, toPlain } from './plain.js';
-import { MAX_MESSAGE } from './result-files.js';
 import { cleanText } from './texts.js';
 
 /** Bytes that a message carries itself, of all parts together; what is more goes into files. */
@@ -15,11 +15,21 @@ const MAX_PARTS = 100;
 /** Characters of a failure's message. */
 const MAX_FAILURE = 4096;
 
-/** One of MCP's blocks of content. @typedef {{ type: string, text?: string, [member: string]: unknown }} Block */
-/** @typedef {{ content: Block[], structuredContent?: unknown, isError?: boolean, _meta?: Record<string, unknown> }} ToolResult */
+/**
+ * @typedef {import('./plain.js').Bytes} Bytes
+ * @typedef {import('./outcomes.js').Became} Became
+ * @typedef {{ type: string, text?: string, [member: string]: unknown }} Block One of MCP's blocks of content.
+ * @typedef {{ content: Block[], structuredContent?: unknown, isError?: boolean, _meta?: Record<string, unknown> }} ToolResult
+ *
+ * @typedef {object} Delivery What a response is made into a tool's result with.
+ * @property {unknown} [outputSchema] what the tool promised, if it did
+ * @property {import('./files.js').ResultFiles} files
+ * @property {import('./schema-checker.js').SchemaChecker} checker
+ * @property {import('./runs.js').Owner} [owner] whose the files are
+ * @property {import('./progress.js').Info} [progress] what was reported last
+ */
 
-/** @param {unknown} value */
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+// --- What succeeded --------------------------------------------------------------------------------
 
 /**
  * An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name.
@@ -28,51 +38,34 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 function referenceOf(data) {
   const { downloadUrl, mimeType, filename, size } = data ?? {};
   if (typeof downloadUrl !== 'string' || !URL.canParse(downloadUrl)) return undefined;
-  const url = new URL(downloadUrl);
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return undefined;
+  const { href, protocol } = new URL(downloadUrl);
+  if (protocol !== 'https:' && protocol !== 'http:') return undefined;
   return {
     type: 'resource_link',
-    uri: url.href,
+    uri: href,
     name: cleanText(filename, 200) || 'download',
     ...(typeof mimeType === 'string' && { mimeType: cleanText(mimeType, 128) }),
     ...(Number.isSafeInteger(size) && size >= 0 && { size }),
   };
 }
 
-/**
- * What a result is made into a tool's result with.
- * @typedef {object} Delivery
- * @property {unknown} [outputSchema] what the tool promised, if it did
- * @property {import('./result-files.js').ResultFiles} files
- * @property {import('./schema-checker.js').SchemaChecker} checker
- * @property {import('./runs.js').Owner} [owner] whose the files are
- * @property {import('./progress.js').Info} [progress] what was reported last
- */
-
-/**
- * @param {import('./plain.js').Bytes} found
- * @param {Delivery} delivery
- * @returns {Promise<Block & { size: number }>} a block of content that names the file
- */
+/** A block of content that names a file. @param {Bytes} found @param {Delivery} delivery */
 async function linkTo(found, { files, owner }) {
   const { uri, name, mimeType, size } = await files.keep(found, owner);
   return { type: 'resource_link', uri, name, mimeType, size };
 }
 
-/**
- * @param {import('./plain.js').Bytes} found
- * @param {number} at which of the result's
- * @returns {Block} a block of content that holds the bytes
- */
+/** A block of content that holds the bytes. @param {Bytes} found @param {number} at which of the result's @returns {Block} */
 function blockOf({ bytes, mimeType }, at) {
   const data = Buffer.from(bytes).toString('base64');
-  if (mimeType.startsWith('image/')) return { type: 'image', data, mimeType };
-  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
+  const [media] = mimeType.split('/');
+  if (media === 'image' || media === 'audio') return { type: media, data, mimeType };
   return { type: 'resource', resource: { uri: `abp-result:///${at + 1}`, mimeType, blob: data } };
 }
 
 /** @param {unknown} data @param {Delivery} delivery @param {object[]} [downloads] @returns {Promise<ToolResult>} */
 async function successOf(data, delivery, downloads) {
+  const { outputSchema } = delivery;
   /** @type {Block[]} */
   const blocks = [];
   let room = MAX_INLINE;
@@ -88,101 +81,36 @@ async function successOf(data, delivery, downloads) {
   };
   const plain = await toPlain(data, put);
   await toPlain(downloads, put);
-  const { outputSchema } = delivery;
-  if (outputSchema) {
-    const misfit = await misfitOf(plain, delivery);
-    if (misfit) return failureOf('OPERATION_FAILED', misfit, {});
-  }
+  const misfit = outputSchema ? await misfitOf(plain, delivery) : undefined;
+  if (misfit) return failureOf('OPERATION_FAILED', misfit);
   const reference = referenceOf(plain);
-  const content = [...(reference ? [reference] : []), ...blocks];
-  const json = JSON.stringify(plain);
-  if (json.length <= MAX_TEXT) {
-    const text = typeof plain === 'string' ? plain : json;
-    content.unshift({ type: 'text', text });
-    return { content, ...(isObject(plain) && { structuredContent: plain }) };
-  }
+  if (reference) blocks.unshift(reference);
   const isText = typeof plain === 'string';
+  const json = JSON.stringify(plain);
   const text = isText ? plain : json;
-  const link = await linkTo(
-    { bytes: Buffer.from(text), mimeType: isText ? 'text/plain' : 'application/json' },
-    delivery,
-  );
+  if (json.length <= MAX_TEXT) {
+    const isObject = typeof plain === 'object' && plain !== null && !Array.isArray(plain);
+    const content = [{ type: 'text', text }, ...blocks];
+    return { content, ...(isObject && { structuredContent: plain }) };
+  }
+  const mimeType = isText ? 'text/plain' : 'application/json';
+  const link = await linkTo({ bytes: Buffer.from(text), mimeType }, delivery);
   const preview = `The result has ${link.size} bytes and is in a file. It begins:\n${text.slice(0, PREVIEW).toWellFormed()}`;
-  content.unshift({ type: 'text', text: preview }, link);
+  const content = [{ type: 'text', text: preview }, link, ...blocks];
   if (!outputSchema) return { content };
   // Clients refuse a result without the data that its tool promises.
   if (link.size <= MAX_MESSAGE) return { content, structuredContent: plain };
   const tooLong = `The result has ${link.size} bytes, too large for structured content. It is in a file`;
-  const failure = failureOf('OPERATION_FAILED', tooLong, {});
+  const failure = failureOf('OPERATION_FAILED', tooLong);
   return { ...failure, content: [...failure.content, link] };
 }
 
-/** @param {unknown} data @param {Delivery} delivery @returns {Promise<string | undefined>} how a result breaks the app's promise */
+/** How a result breaks the app's promise. @param {unknown} data @param {Delivery} delivery */
 async function misfitOf(data, { outputSchema, checker }) {
   const { misfit, unreadable } = await checker.check(data, outputSchema);
-  if (unreadable !== undefined) {
+  if (unreadable !== undefined)
     return `The app's outputSchema cannot be used: ${cleanText(unreadable, 500)}`;
-  }
-  return misfit === undefined
-    ? undefined
-    : `The app's result does not match its outputSchema: ${cleanText(misfit, 1000)}`;
-}
-
-/** The result of a call whose own could not be handed on: there is no room for its file, for example. @param {unknown} error */
-export const undelivered = (error) =>
-  failureOf(
-    'OPERATION_FAILED',
-    `The app has answered, but its result could not be handed on: ${/** @type {Error} */ (error)?.message}`,
-    {},
-  );
-
-/** What a model should do about a failure, where its code says more than whether to try again. */
-const ADVICE = new Map([
-  ['INVALID_PARAMS', 'Correct the arguments and call again.'],
-  ['DISCONNECTED', 'The work may or may not have been done: check before you call again.'],
-]);
-
-/**
- * @param {string} code
- * @param {string} message
- * @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} more
- * @param {import('./outcomes.js').Became} [became] what became of the work
- * @returns {ToolResult}
- */
-export function failureOf(code, message, { retryable, retryAfter, alternatives }, became = {}) {
-  const names = (Array.isArray(alternatives) ? alternatives : [])
-    .slice(0, 10)
-    .map((name) => cleanText(name, 200))
-    .filter(Boolean);
-  const after =
-    typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, 2 ** 31) : undefined;
-  const error = {
-    code: cleanText(code, 64) || 'OPERATION_FAILED',
-    message: cleanText(message, MAX_FAILURE) || 'The operation failed',
-    retryable: retryable === true,
-    ...(after !== undefined && { retryAfter: after }),
-    ...(names.length && { alternatives: names }),
-  };
-  const { outcome, report } = became;
-  const sentence = sentenceOf(became);
-  const again =
-    ADVICE.get(error.code) ??
-    (error.retryable
-      ? `Trying again may help${after ? ` after ${after} ms` : ''}.`
-      : 'Trying again will not help.');
-  // What became of the work says better what to do, unless it failed by itself.
-  const advice = !sentence ? again : outcome === 'failed' ? `${sentence} ${again}` : sentence;
-  const instead = names.length ? ` Instead: ${names.join(', ')}.` : '';
-  return {
-    isError: true,
-    content: [{ type: 'text', text: `${error.code}: ${error.message}\n${advice}${instead}` }],
-    _meta: {
-      'abp-bridge/error': error,
-      ...(sentence && {
-        [OUTCOME]: { outcome, ...(report !== undefined && { report }) },
-      }),
-    },
-  };
+  return misfit && `The app's result does not match its outputSchema: ${cleanText(misfit, 1000)}`;
 }
 
 /** What was streamed, as one value: texts are a text. @param {unknown[]} chunks */
@@ -200,36 +128,85 @@ function blocksOf(content) {
     const { type, text, data, mimeType } = block ?? {};
     if (type === 'text' && typeof text === 'string') return { type, text: text.toWellFormed() };
     const isMedia = type === 'image' || type === 'audio';
-    if (!isMedia || typeof data !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))
-      return undefined;
-    return { type, data, mimeType: mimeTypeOf(mimeType) };
+    const isBase64 = typeof data === 'string' && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
+    return isMedia && isBase64 ? { type, data, mimeType: mimeTypeOf(mimeType) } : undefined;
   });
-  return blocks.includes(undefined) || JSON.stringify(blocks).length > MAX_TEXT
-    ? undefined
-    : /** @type {Block[]} */ (blocks);
+  if (blocks.includes(undefined) || JSON.stringify(blocks).length > MAX_TEXT) return undefined;
+  return /** @type {Block[]} */ (blocks);
 }
+
+// --- What failed -----------------------------------------------------------------------------------
+
+/** What a model should do about a failure, where its code says more than whether to try again. */
+const ADVICE = new Map([
+  ['INVALID_PARAMS', 'Correct the arguments and call again.'],
+  ['DISCONNECTED', 'The work may or may not have been done: check before you call again.'],
+]);
+
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more]
+ * @param {Became} [became] what became of the work
+ * @returns {ToolResult}
+ */
+export function failureOf(code, message, more = {}, became = {}) {
+  const { retryable, retryAfter, alternatives } = more;
+  const names = (Array.isArray(alternatives) ? alternatives : [])
+    .slice(0, 10)
+    .map((name) => cleanText(name, 200))
+    .filter(Boolean);
+  const after =
+    typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, 2 ** 31) : undefined;
+  const error = {
+    code: cleanText(code, 64) || 'OPERATION_FAILED',
+    message: cleanText(message, MAX_FAILURE) || 'The operation failed',
+    retryable: retryable === true,
+    ...(after !== undefined && { retryAfter: after }),
+    ...(names.length && { alternatives: names }),
+  };
+  const { outcome, report } = became;
+  const sentence = sentenceOf(became);
+  const tryAgain = error.retryable
+    ? `Trying again may help${after ? ` after ${after} ms` : ''}.`
+    : 'Trying again will not help.';
+  const again = ADVICE.get(error.code) ?? tryAgain;
+  // What became of the work says better what to do, unless it failed by itself.
+  const advice = !sentence ? again : outcome === 'failed' ? `${sentence} ${again}` : sentence;
+  const instead = names.length ? ` Instead: ${names.join(', ')}.` : '';
+  return {
+    isError: true,
+    content: [{ type: 'text', text: `${error.code}: ${error.message}\n${advice}${instead}` }],
+    _meta: {
+      'abp-bridge/error': error,
+      ...(sentence && { [OUTCOME]: { outcome, ...(report !== undefined && { report }) } }),
+    },
+  };
+}
+
+/** The result of a call whose own could not be handed on: there is no room for its file, for example. @param {any} error */
+export const undelivered = (error) =>
+  failureOf(
+    'OPERATION_FAILED',
+    `The app has answered, but its result could not be handed on: ${error?.message}`,
+  );
 
 /** @param {import('./app.js').Result} response @param {Delivery} delivery @returns {Promise<ToolResult>} */
 export async function toolResult(response, delivery) {
-  const { success, data, error, cancelled, metadata, isTool, chunks, downloads } = response;
+  const { success, data, cancelled, metadata, isTool, chunks, downloads } = response;
   if (success === true) {
     const blocks = isTool && !downloads && !delivery.outputSchema && blocksOf(data?.content);
     if (blocks) return { content: blocks };
     const result = await successOf(data, delivery, downloads);
     if (!chunks || result.isError) return result;
     // The data stand first: that is where clients look.
-    const { content } = await successOf(streamedOf(chunks), {
-      ...delivery,
-      outputSchema: undefined,
-    });
+    const streamed = { ...delivery, outputSchema: undefined };
+    const { content } = await successOf(streamedOf(chunks), streamed);
     return { ...result, content: [...result.content, ...content] };
   }
-  const { code, message, ...more } =
-    error ?? /** @type {Partial<NonNullable<typeof error>>} */ ({});
-  const timedOut = code === 'TIMEOUT';
-  const { outcome, report } = metadata ?? /** @type {import('./outcomes.js').Became} */ ({});
+  const { code, message, ...more } = /** @type {any} */ (response.error) ?? {};
+  const { outcome, report } = /** @type {Became} */ (metadata ?? {});
   const { progress } = delivery;
-  return failureOf(cancelled && !timedOut ? 'CANCELLED' : code, message, more, {
-    ...{ outcome, report, progress },
-  });
+  const word = cancelled && code !== 'TIMEOUT' ? 'CANCELLED' : code;
+  return failureOf(word, message, more, { outcome, report, progress });
 }

@@ -1,5 +1,6 @@
 /** What a person at a terminal sees of a call, and is asked by the app. */
 import { createInterface } from 'node:readline/promises';
+import { DECLINED } from './questions.js';
 import { lineOf } from './texts.js';
 
 const BAR = 24;
@@ -22,10 +23,7 @@ export function progressView(output) {
       const text = [percent || lineOf(String(progress)), ...words].join('  ');
       if (text === last) return;
       last = text;
-      if (!output.isTTY) {
-        output.write(`${text.trim()}\n`);
-        return;
-      }
+      if (!output.isTTY) return void output.write(`${text.trim()}\n`);
       const filled = Math.round((BAR * Math.min(100, Math.max(0, share ?? 0))) / 100);
       const bar = `${'█'.repeat(filled)}${'·'.repeat(BAR - filled)} ${text}`;
       output.write(`\r\x1b[2K${bar.slice(0, (output.columns ?? 80) - 1)}`);
@@ -53,9 +51,8 @@ export async function askAtTerminal({ method, params }, signal) {
   try {
     if (method === 'elicitation/confirm') {
       const line = await lines.question(`${message} [y/N] `, { signal });
-      return /^y(es)?$/i.test(line.trim())
-        ? { success: true, data: { confirmed: true } }
-        : { success: false, cancelled: true };
+      if (!/^y(es)?$/i.test(line.trim())) return DECLINED;
+      return { success: true, data: { confirmed: true } };
     }
     if (method === 'elicitation/select' && Array.isArray(params?.options)) {
       const options = params.options.slice(0, MAX_OPTIONS);
@@ -65,9 +62,8 @@ export async function askAtTerminal({ method, params }, signal) {
       );
       const line = await lines.question(`${message}\n${rows.join('')}Number: `, { signal });
       const chosen = options[Number(line) - 1];
-      return chosen === undefined
-        ? { success: false, cancelled: true }
-        : { success: true, data: { selected: chosen?.value ?? chosen } };
+      if (chosen === undefined) return DECLINED;
+      return { success: true, data: { selected: chosen?.value ?? chosen } };
     }
     if (method === 'elicitation/input' || method === 'elicitation/preference') {
       const line = await lines.question(`${message}: `, { signal });

@@ -5,7 +5,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { log } from './errors.js';
-import { typeOfName } from './result-files.js';
+import { typeOfName } from './files.js';
 import { lineOf } from './texts.js';
 import { deferred } from './waiting.js';
 

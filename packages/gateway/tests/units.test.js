@@ -26,11 +26,11 @@ import { progressSender } from '../src/progress.js';
 import { PATIENCE_WITH_CLIENTS, Run, Runs } from '../src/runs.js';
 import { SchemaChecker } from '../src/schema-checker.js';
 import { formOf, responseOf } from '../src/questions.js';
-import { ResultFiles } from '../src/result-files.js';
+import { ResultFiles } from '../src/files.js';
 import { toolResult } from '../src/results.js';
 import { progressView } from '../src/terminal.js';
 import { cleanText } from '../src/texts.js';
-import { ToolNames, prefixOf } from '../src/tool-names.js';
+import { ToolNames, prefixOf } from '../src/tools.js';
 import { toolOf } from '../src/tools.js';
 
 test('tool names are safe, at most 64 long, unique, and the same in whatever order', () => {

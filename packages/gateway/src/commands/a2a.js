@@ -1,9 +1,7 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
 import { appOf, hasStopped } from '../app.js';
-import { log } from '../errors.js';
-import { createServer } from 'node:http';
 import { createTaskServer } from 'abp-bridge/a2a';
-import { createGuard, listenOn } from '../http-guard.js';
+import { serveGuarded } from '../http-guard.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
@@ -123,18 +121,12 @@ export async function execute([address], values, context) {
       // Under which names it is asked the guard knows.
       { grace: GRACE, hosts: '*' },
     );
-    const guard = createGuard(values);
-    const server = createServer((request, response) => {
-      if (guard.allowPage(request, response)) return;
-      const problem = guard.problemWith(request);
+    const service = { what: 'A2A', where: values.http ?? '127.0.0.1:0', path: '/' };
+    const { server } = await serveGuarded(service, values, (request, response, problem) => {
       if (!problem) return void agent.handle(request, response);
       response.writeHead(problem.status, { 'content-type': 'text/plain', ...problem.headers });
       response.end(problem.message);
     });
-    const where = await listenOn(server, values.http ?? '127.0.0.1:0');
-    guard.listeningOn(where);
-    log(`serves A2A at http://${where.text}/`);
-    if (guard.madeToken) log(`clients must send: Authorization: Bearer ${guard.token}`);
     await new Promise((resolve) => {
       process.once('SIGINT', resolve);
       process.once('SIGTERM', resolve);

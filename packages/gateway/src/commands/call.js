@@ -8,7 +8,7 @@ import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
-import { requireWritable, saveAll } from '../saved-files.js';
+import { requireWritable, saveAll } from '../files.js';
 
 /** Characters of a failure's message that a terminal shows. */
 const MAX_MESSAGE = 2000;
@@ -117,7 +117,7 @@ async function print(response, values, interrupted, streamed) {
     // What was streamed was printed, and is the data only where nothing was returned.
     const isPrinted = streamed && !response.chunks;
     if (!values.json && !isPrinted) process.stdout.write(`${jsonText(data ?? null, 2)}\n`);
-    if (values.out) return (await saveAll(found, values.out, log)) ? EXIT.OK : EXIT.UNSAVED;
+    if (values.out) return (await saveAll(found, values.out)) ? EXIT.OK : EXIT.UNSAVED;
     if (found.length && !values.json) log('the result has binary parts: --out PATH saves them');
     return EXIT.OK;
   }

@@ -1,8 +1,10 @@
 /** `mcp`: an MCP server on stdio, or over HTTP. */
+import { StdioServerTransport, serveStdio as serve } from '@modelcontextprotocol/server/stdio';
 import { appOf } from '../app.js';
 import { log, seconds, usageError } from '../errors.js';
 import { Gateway } from '../gateway.js';
-import { prefixOf } from '../tool-names.js';
+import { createServer } from '../mcp-server.js';
+import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
 
 /** Well below the shortest clock of a host, which is a minute. */
@@ -51,12 +53,40 @@ export async function execute(addresses, values, context) {
     ? await (
         await import('../http.js')
       ).serveHttp(gateway, /** @type {typeof values & { http: string }} */ (values))
-    : (await import('../stdio.js')).serveStdio(gateway);
+    : serveStdio(gateway);
   const why = await Promise.race([served.ended, signalled(gateway)]);
   await gateway.close(why);
   await served.close();
   // What a page or a driver left behind keeps nothing alive.
   process.exit(0);
+}
+
+/**
+ * MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there.
+ * @param {Gateway} gateway
+ * @returns {{ ended: Promise<string>, close: () => Promise<void> }} `ended` resolves once the client has disconnected
+ */
+function serveStdio(gateway) {
+  console.log = console.info = console.debug = console.error;
+  /** @type {import('@modelcontextprotocol/server').Server | undefined} */
+  let server;
+  // There is one client.
+  const owner = {};
+  gateway.listeners.add(() => void server?.sendToolListChanged().catch(() => {}));
+  const transport = new StdioServerTransport();
+  const served = serve(({ era }) => (server = createServer(gateway, era, { owner })), {
+    transport,
+    onerror: (error) => log(lineOf(error.message)),
+  });
+  // It is closed when a pipe is, and when the client sends more than it takes at once.
+  const { onclose } = transport;
+  const ended = new Promise((resolve) => {
+    transport.onclose = () => {
+      onclose?.();
+      resolve('the client disconnected');
+    };
+  });
+  return { ended, close: () => served.close() };
 }
 
 /** @param {Gateway} gateway @returns {Promise<string>} which signal came; a second one ends the process at once */

@@ -1,0 +1,264 @@
+/** Files: folders that go with the gateway; results that are too large for a message; and results' bytes that a person wants saved. */
+import { randomBytes } from 'node:crypto';
+import {
+  access,
+  constants,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { log, usageError } from './errors.js';
+import { lineOf } from './texts.js';
+
+/** @typedef {import('./plain.js').Bytes} Bytes */
+
+// --- Folders for results, for what a browser downloads, for profiles that are thrown away ------------------
+
+/** Begins their names; the process that has one follows. */
+const PREFIX = 'abp-bridge-gateway-';
+
+/** @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are cleared first */
+export async function makeTemporaryFolder() {
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
+    const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
+    // What is another user's stays.
+    if (pid && !isRunning(pid)) await removeFolder(join(tmpdir(), name)).catch(() => {});
+  }
+  return mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+}
+
+/** Removes a folder, though a browser that is on its way out may still write there. @param {string} path */
+export const removeFolder = (path) => rm(path, { recursive: true, force: true, maxRetries: 5 });
+
+/** @param {number} pid */
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH';
+  }
+}
+
+// --- Results of clients: what `resources/read` serves, and nothing else ------------------------------------
+
+/** Files that are kept; the oldest give way. */
+const MAX_FILES = 64;
+/** Bytes of them all together. */
+const MAX_BYTES = 1 << 30;
+/** Bytes of one message's contents: official clients end a connection on which 10 MiB come at once. */
+export const MAX_MESSAGE = 8 << 20;
+
+const EXTENSIONS = new Map([
+  ['application/json', 'json'],
+  ['application/pdf', 'pdf'],
+  ['application/zip', 'zip'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/wav', 'wav'],
+  ['image/gif', 'gif'],
+  ['image/jpeg', 'jpg'],
+  ['image/png', 'png'],
+  ['image/svg+xml', 'svg'],
+  ['image/webp', 'webp'],
+  ['text/csv', 'csv'],
+  ['text/html', 'html'],
+  ['text/plain', 'txt'],
+  ['video/mp4', 'mp4'],
+]);
+
+/**
+ * @typedef {object} Kept
+ * @property {string} uri
+ * @property {string} name
+ * @property {string} mimeType
+ * @property {number} size
+ * @property {string} path
+ * @property {import('./runs.js').Owner} owner the session whose call made it
+ */
+
+/** What a file is, by its name. @param {string} name */
+export const typeOfName = (name) =>
+  [...EXTENSIONS].find(([, ending]) => name.toLowerCase().endsWith(`.${ending}`))?.[0] ??
+  'application/octet-stream';
+
+export class ResultFiles {
+  #wanted;
+  /** @type {Promise<string> | undefined} */
+  #folder;
+  /** By address, the oldest first. @type {Map<string, Kept>} */
+  #kept = new Map();
+  #bytes = 0;
+
+  /** @param {string} [folder] where they go and stay; else into a folder that goes with the gateway */
+  constructor(folder) {
+    this.#wanted = folder;
+  }
+
+  /**
+   * What a session may list. Without a session there is nothing to tell clients apart by.
+   * @param {import('./runs.js').Owner} owner
+   */
+  of(owner) {
+    return owner ? [...this.#kept.values()].filter((kept) => kept.owner === owner) : [];
+  }
+
+  /** @param {Bytes} found @param {import('./runs.js').Owner} owner @returns {Promise<Kept>} rejects when it cannot be written */
+  async keep({ bytes, mimeType }, owner) {
+    this.#folder ??= this.#makeFolder();
+    const folder = await this.#folder.catch((error) => {
+      // Another time there may be room.
+      this.#folder = undefined;
+      throw error;
+    });
+    // The app's own name for it names no file.
+    const name = `result-${randomBytes(9).toString('hex')}.${EXTENSIONS.get(mimeType) ?? 'bin'}`;
+    const path = join(folder, name);
+    await writeFile(path, bytes, { mode: 0o600 });
+    const uri = pathToFileURL(path).href;
+    const kept = { uri, name, mimeType, size: bytes.length, path, owner };
+    this.#kept.set(kept.uri, kept);
+    this.#bytes += kept.size;
+    for (const oldest of this.#kept.values()) {
+      if (this.#kept.size <= MAX_FILES && this.#bytes <= MAX_BYTES) break;
+      if (oldest === kept) break;
+      this.#kept.delete(oldest.uri);
+      this.#bytes -= oldest.size;
+      if (!this.#wanted) await rm(oldest.path, { force: true });
+    }
+    return kept;
+  }
+
+  async #makeFolder() {
+    if (!this.#wanted) return makeTemporaryFolder();
+    await mkdir(this.#wanted, { recursive: true });
+    return resolve(this.#wanted);
+  }
+
+  /**
+   * @param {string} uri
+   * @param {import('./runs.js').Owner} owner who asks
+   * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>} undefined for
+   *   whatever is not one of this owner's files, or is not there any more
+   */
+  async read(uri, owner) {
+    const kept = this.#kept.get(uri);
+    if (kept?.owner !== owner || !kept) return undefined;
+    const { mimeType, size, path } = kept;
+    if (size <= MAX_MESSAGE) {
+      const bytes = await readFile(path).catch(() => undefined);
+      if (!bytes) return undefined;
+      const isText = /^(text\/|application\/json$)/.test(mimeType);
+      const contents = isText
+        ? { uri, mimeType, text: bytes.toString('utf8') }
+        : { uri, mimeType, blob: bytes.toString('base64') };
+      if (Buffer.byteLength(JSON.stringify(contents)) <= MAX_MESSAGE) return contents;
+    }
+    const text = `${size} bytes are too large for a message: read the file ${path}`;
+    return { uri, mimeType: 'text/plain', text };
+  }
+
+  /** Removes what is nobody's any more. */
+  async close() {
+    if (this.#folder && !this.#wanted) await removeFolder(await this.#folder);
+  }
+}
+
+// --- What a person wants saved: the app may suggest names, and overwrites nothing ---------------------------
+
+/** Names that are tried for one file. */
+const MAX_TRIES = 1000;
+/** Characters of a name, its ending included. */
+const MAX_FILENAME = 100;
+/** Names of devices, on Windows. */
+const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/** @param {string} path */
+const isFolder = (path) =>
+  stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+
+/**
+ * Finds out before a call whether its result can be saved.
+ * @param {string} out a file, or a folder
+ * @throws {import('./errors.js').UserError} if it cannot
+ */
+export async function requireWritable(out) {
+  const folder = (await isFolder(out)) ? out : dirname(out);
+  if (!(await isFolder(folder))) throw usageError(`--out ${out}: there is no folder ${folder}`);
+  await access(folder, constants.W_OK).catch(() => {
+    throw usageError(`--out ${out}: ${folder} cannot be written`);
+  });
+}
+
+/**
+ * The app's name for a file, as one that may stand in a folder: no path, not hidden, nothing that a terminal interprets.
+ * @param {string | undefined} filename
+ * @param {number} at which of the files
+ */
+function safeName(filename, at) {
+  const name = lineOf(basename((filename ?? '').replaceAll('\\', '/')), MAX_FILENAME)
+    .replace(/[<>:"/\\|?*]/g, '_')
+    .replace(/^[.\s]+|[.\s]+$/g, '');
+  return !name || DEVICES.test(name) ? `result-${at + 1}` : name;
+}
+
+/**
+ * Writes a file that is not there yet: if one is, it gets a number.
+ * @param {string} folder
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ * @returns {Promise<string>} its path
+ */
+async function writeNew(folder, name, bytes) {
+  const ending = extname(name);
+  const stem = name.slice(0, name.length - ending.length);
+  for (let number = 1; ; number++) {
+    const path = join(folder, number === 1 ? name : `${stem} (${number})${ending}`);
+    try {
+      await writeFile(path, bytes, { flag: 'wx' });
+      return path;
+    } catch (error) {
+      const isThere = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST';
+      if (!isThere || number === MAX_TRIES) throw error;
+    }
+  }
+}
+
+/**
+ * Saves all bytes of a result. What cannot be written where it was wanted is not lost: it goes into a temporary folder.
+ * @param {Bytes[]} found
+ * @param {string} out a file, which is overwritten, or a folder, in which nothing is
+ * @returns {Promise<boolean>} whether all of it is where it was wanted
+ */
+export async function saveAll(found, out) {
+  if (!found.length) log('the result has no binary parts: nothing was saved');
+  const toFolder = await isFolder(out);
+  /** @type {string | undefined} */
+  let spare;
+  for (const [at, { bytes, filename }] of found.entries()) {
+    const name = safeName(filename, at);
+    try {
+      if (!toFolder && found.length > 1) {
+        throw new Error(`${found.length} binary parts need a folder`);
+      }
+      const path = toFolder ? await writeNew(out, name, bytes) : out;
+      if (!toFolder) await writeFile(path, bytes);
+      log(`saved ${path} (${bytes.length} bytes)`);
+    } catch (error) {
+      spare ??= await mkdtemp(join(tmpdir(), 'abp-bridge-result-'));
+      const path = await writeNew(spare, name, bytes);
+      const { message } = /** @type {Error} */ (error);
+      log(`${out} cannot be written: ${message}. The result is in ${path}`);
+    }
+  }
+  return spare === undefined;
+}

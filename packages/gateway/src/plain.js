@@ -57,11 +57,10 @@ export async function toPlain(value, describe) {
     if (bare) return describe({ bytes: bare, mimeType: mimeTypeOf(value.type) }, {});
     const bytes = Object.hasOwn(value, 'content') ? await contentOf(value) : undefined;
     if (!bytes) return object(value, depth);
-    const { content, encoding, ...rest } = value;
-    const { filename } = rest;
+    const { mimeType, filename } = value;
     const named = typeof filename === 'string' && { filename };
-    const found = { bytes, mimeType: mimeTypeOf(rest.mimeType), ...named };
-    return describe(found, await object(rest, depth));
+    const rest = await object({ ...value, content: undefined, encoding: undefined }, depth);
+    return describe({ bytes, mimeType: mimeTypeOf(mimeType), ...named }, rest);
   };
   /** @param {unknown[]} values @param {number} depth */
   const list = async (values, depth) => {

@@ -4,11 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { lstatSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Channel } from './channel.js';
 import { UserError } from './errors.js';
+import { makePrivate } from './profile.js';
 
 /** What they say to each other. Another version listens elsewhere, and is not understood. */
 const VERSION = 2;
@@ -32,20 +33,17 @@ export function socketPathOf(profile, platform = process.platform) {
   return join(`/tmp/abp-bridge-${process.getuid?.()}`, `${VERSION}-${mark}`);
 }
 
-/** @param {unknown} error */
-const codeOf = (error) => /** @type {NodeJS.ErrnoException} */ (error).code;
-
 /** @param {string} path @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens */
 async function dial(path) {
   const socket = connect(path);
-  try {
-    await once(socket, 'connect');
-    return socket;
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    if (codeOf(error) !== 'ECONNREFUSED') throw error;
-    return bury(path);
-  }
+  return once(socket, 'connect').then(
+    () => socket,
+    (error) => {
+      if (error.code === 'ENOENT') return undefined;
+      if (error.code !== 'ECONNREFUSED') throw error;
+      return bury(path);
+    },
+  );
 }
 
 /**
@@ -84,18 +82,18 @@ async function listen(path, accept) {
   } finally {
     process.umask(mask);
   }
-  try {
-    await once(server, 'listening');
-    return server;
-  } catch (error) {
-    if (codeOf(error) === 'EADDRINUSE') return undefined;
-    throw error;
-  }
+  return once(server, 'listening').then(
+    () => server,
+    (error) => {
+      if (error.code === 'EADDRINUSE') return undefined;
+      throw error;
+    },
+  );
 }
 
 /** The folder of a socket must be this user's: else another could listen there. @param {string} path */
 function makeFolder(path) {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  makePrivate(path);
   const { uid, mode } = lstatSync(path);
   const isOwn = uid === process.getuid?.() && (mode & 0o022) === 0;
   if (!isOwn) throw new UserError(`${path} belongs to another user, or others can write to it`);
@@ -110,7 +108,7 @@ function makeFolder(path) {
  */
 export async function takeProfile(profile, accept) {
   const path = socketPathOf(profile);
-  mkdirSync(profile, { recursive: true, mode: 0o700 });
+  makePrivate(profile);
   if (process.platform !== 'win32') makeFolder(join(path, '..'));
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const socket = await dial(path);

@@ -114,11 +114,8 @@ export class Run {
   /** In MCP's words. */
   get state() {
     const { state } = this.#task;
-    return state === 'canceled'
-      ? 'cancelled'
-      : state === 'input-required'
-        ? 'input_required'
-        : state;
+    if (state === 'canceled') return 'cancelled';
+    return state === 'input-required' ? 'input_required' : state;
   }
 
   /** The core: it is in another state. */

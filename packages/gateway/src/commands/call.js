@@ -97,18 +97,12 @@ export async function execute([address, capability, argument], values, context) 
 async function print(response, values, interrupted, streamed) {
   /** @type {import('../plain.js').Bytes[]} */
   const found = [];
-  const plain = await toPlain(response, (bytes, rest) => {
-    found.push(bytes);
-    const size = bytes.bytes.length;
-    return {
-      ...rest,
-      mimeType: bytes.mimeType,
-      size,
-      ...(values.json && {
-        content: Buffer.from(bytes.bytes).toString('base64'),
-        encoding: 'base64',
-      }),
-    };
+  const plain = await toPlain(response, (each, rest) => {
+    found.push(each);
+    const { bytes, mimeType } = each;
+    const told = { ...rest, mimeType, size: bytes.length };
+    if (!values.json) return told;
+    return { ...told, content: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
   });
   const { success, cancelled, error, data } = plain;
   if (values.json) process.stdout.write(`${jsonText(plain)}\n`);
@@ -123,18 +117,15 @@ async function print(response, values, interrupted, streamed) {
   }
   const { code = 'OPERATION_FAILED', message, retryable } = error ?? {};
   const why = cleanText(message, MAX_MESSAGE);
+  const timedOut = code === 'TIMEOUT';
+  if (!timedOut && !cancelled) {
+    log(`${lineOf(code)}: ${why}${retryable === true ? ' (trying again may help)' : ''}`);
+    return EXIT.FAILED;
+  }
+  const unknown = timedOut || hasStopped(plain) ? '' : '; whether the app has stopped is not known';
+  if (timedOut) log(`${lineOf(code)}: ${why}`);
+  else log(interrupted ? `cancelled (${why})${unknown}` : `the app cancelled: ${why}`);
   const sentence = sentenceOf(plain.metadata ?? {});
-  if (code === 'TIMEOUT') {
-    log(`${lineOf(code)}: ${why}`);
-    if (sentence) log(sentence);
-    return EXIT.TIMEOUT;
-  }
-  if (cancelled) {
-    const unknown = hasStopped(plain) ? '' : '; whether the app has stopped is not known';
-    log(interrupted ? `cancelled (${why})${unknown}` : `the app cancelled: ${why}`);
-    if (!unknown && sentence) log(sentence);
-    return interrupted ? EXIT.CANCELLED : EXIT.FAILED;
-  }
-  log(`${lineOf(code)}: ${why}${retryable === true ? ' (trying again may help)' : ''}`);
-  return EXIT.FAILED;
+  if (sentence && !unknown) log(sentence);
+  return timedOut ? EXIT.TIMEOUT : interrupted ? EXIT.CANCELLED : EXIT.FAILED;
 }

@@ -74,13 +74,8 @@ const EXTENSIONS = new Map([
 ]);
 
 /**
- * @typedef {object} Kept
- * @property {string} uri
- * @property {string} name
- * @property {string} mimeType
- * @property {number} size
- * @property {string} path
- * @property {import('./runs.js').Owner} owner the session whose call made it
+ * @typedef {import('./runs.js').Owner} Owner the session whose call made a file
+ * @typedef {{ uri: string, name: string, mimeType: string, size: number, path: string, owner: Owner }} Kept
  */
 
 /** What a file is, by its name. @param {string} name */
@@ -101,15 +96,12 @@ export class ResultFiles {
     this.#wanted = folder;
   }
 
-  /**
-   * What a session may list. Without a session there is nothing to tell clients apart by.
-   * @param {import('./runs.js').Owner} owner
-   */
+  /** What a session may list. Without a session there is nothing to tell clients apart by. @param {Owner} owner */
   of(owner) {
     return owner ? [...this.#kept.values()].filter((kept) => kept.owner === owner) : [];
   }
 
-  /** @param {Bytes} found @param {import('./runs.js').Owner} owner @returns {Promise<Kept>} rejects when it cannot be written */
+  /** @param {Bytes} found @param {Owner} owner @returns {Promise<Kept>} rejects when it cannot be written */
   async keep({ bytes, mimeType }, owner) {
     this.#folder ??= this.#makeFolder();
     const folder = await this.#folder.catch((error) => {
@@ -143,7 +135,7 @@ export class ResultFiles {
 
   /**
    * @param {string} uri
-   * @param {import('./runs.js').Owner} owner who asks
+   * @param {Owner} owner who asks
    * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>} undefined for
    *   whatever is not one of this owner's files, or is not there any more
    */

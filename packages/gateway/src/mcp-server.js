@@ -83,6 +83,7 @@ export class McpServer extends Server {
     const left = this.exchange?.()?.gone ?? signal;
     if (signal.aborted || left.aborted) {
       run.abort(reasonOf(signal.aborted ? signal : left));
+      void this.gateway.runs.release(run);
       throw cancelledError();
     }
     run.isNamed = true;

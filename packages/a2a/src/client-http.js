@@ -4,7 +4,7 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
-import { restRequest, restResponse } from './client-rest.js';
+import { restRequest, restResponse } from './rest.js';
 import { EventParser } from './sse.js';
 import { Unsent } from './unsent.js';
 
@@ -174,7 +174,7 @@ export class HttpConnection {
       }),
     };
     const { verb, path, body } = this.#rest
-      ? restRequest(/** @type {import('./client-rest.js').RpcRequest} */ (request))
+      ? restRequest(/** @type {import('./rest.js').RpcRequest} */ (request))
       : { verb: 'POST', path: '', body: request };
     const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
     const url = path ? new URL(this.#url.href.replace(/\/*$/, path)) : this.#url;

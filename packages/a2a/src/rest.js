@@ -1,32 +1,36 @@
 /**
- * The HTTP+JSON binding of A2A 1.0: translates a method and a path into a JSON-RPC request, and its response into a
- * status and a body. The paths are those of the `google.api.http` annotations in the protocol's a2a.proto. Whatever
- * precedes them (the path that the agent is mounted at, a tenant) is ignored.
+ * The HTTP+JSON binding of A2A 1.0, at both ends: a method and a path for each JSON-RPC request, a status and a body for its response.
+ * The paths are those of the `google.api.http` annotations in the protocol's a2a.proto. What precedes them (the path that the agent is
+ * mounted at, a tenant) is ignored.
  */
+import { AbpError } from '../../../js/common/errors.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
 import { DIALECTS } from './dialects.js';
 
 const { methods, codes } = DIALECTS['1.0'];
 const [CREATE, GET, DELETE, LIST] = DIALECTS['1.0'].push;
+const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs';
 
-/**
- * The methods and paths, and the names of the parameters in them.
- * @type {[verb: string, path: RegExp, method: string | undefined, names?: string[]][]}
- */
-const ROUTES = [
-  ['POST', /\/message:send$/, methods.send],
-  ['POST', /\/message:stream$/, methods.stream],
-  ['GET', /\/tasks$/, methods.list],
-  ['GET', /\/tasks\/([^/:]*):subscribe$/, methods.resubscribe, ['id']],
-  ['POST', /\/tasks\/([^/:]*):subscribe$/, methods.resubscribe, ['id']],
-  ['POST', /\/tasks\/([^/:]*):cancel$/, methods.cancel, ['id']],
-  ['GET', /\/tasks\/([^/:]*)$/, methods.get, ['id']],
-  ['POST', /\/tasks\/([^/:]*)\/pushNotificationConfigs$/, CREATE, ['taskId']],
-  ['GET', /\/tasks\/([^/:]*)\/pushNotificationConfigs$/, LIST, ['taskId']],
-  ['GET', /\/tasks\/([^/:]*)\/pushNotificationConfigs\/([^/]+)$/, GET, ['taskId', 'id']],
-  ['DELETE', /\/tasks\/([^/:]*)\/pushNotificationConfigs\/([^/]+)$/, DELETE, ['taskId', 'id']],
-  ['GET', /\/extendedAgentCard$/, DIALECTS['1.0'].extendedCard],
-];
+/** Clients ask by the first of a method. What `{id}` stands for has no colon, and `{+id}` may have one. */
+const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
+  ['POST', '/message:send', methods.send],
+  ['POST', '/message:stream', methods.stream],
+  ['GET', '/tasks', methods.list],
+  ['GET', '/tasks/{id}:subscribe', methods.resubscribe],
+  ['POST', '/tasks/{id}:subscribe', methods.resubscribe],
+  ['POST', '/tasks/{id}:cancel', methods.cancel],
+  ['GET', '/tasks/{id}', methods.get],
+  ['POST', CONFIGS, CREATE],
+  ['GET', CONFIGS, LIST],
+  ['GET', `${CONFIGS}/{+id}`, GET],
+  ['DELETE', `${CONFIGS}/{+id}`, DELETE],
+  ['GET', '/extendedAgentCard', DIALECTS['1.0'].extendedCard],
+]).map(([verb, path, method]) => {
+  const named = path.replace(/\{\+(\w+)\}/, '(?<$1>[^/]+)').replace(/\{(\w+)\}/, '(?<$1>[^/:]*)');
+  return { verb, path, method, pattern: new RegExp(`${named}$`) };
+});
+
+// --- The agent's side ----------------------------------------------------------------------------------
 
 /**
  * The JSON-RPC request, or undefined if the path does not belong to this binding.
@@ -37,18 +41,20 @@ const ROUTES = [
  * @returns {{ method: string, params: Record<string, unknown> } | undefined}
  */
 export function routeOf(verb, path, shared, hasTenant) {
-  for (const [asked, pattern, method, names = []] of ROUTES) {
+  for (const { verb: asked, pattern, method } of ROUTES) {
     const found = verb === asked && pattern.exec(path);
-    if (!found || !method) continue;
+    if (!found) continue;
     try {
       // What precedes is the path that the agent is mounted at, and a tenant.
       const before = path.slice(0, found.index);
       const tenant = decodeURIComponent(before.slice(before.lastIndexOf('/') + 1));
       const known = tenant !== '' && hasTenant(tenant);
       if (shared && before !== '' && !(known && before.lastIndexOf('/') === 0)) continue;
-      const values = found.slice(1).map(decodeURIComponent);
-      const named = Object.fromEntries(names.map((name, i) => [name, values[i]]));
-      return { method, params: { ...named, ...(known && { tenant }) } };
+      const named = Object.entries(found.groups ?? {}).map(([name, value]) => [
+        name,
+        decodeURIComponent(value),
+      ]);
+      return { method, params: { ...Object.fromEntries(named), ...(known && { tenant }) } };
     } catch {
       return undefined; // malformed URL encoding
     }
@@ -111,3 +117,43 @@ export const mergeParams = (named, given) =>
 
 /** The version in the query, which may be there instead of in a header. @param {URLSearchParams} query */
 export const versionIn = (query) => getOwn(Object.fromEntries(query), 'A2A-Version');
+
+// --- The client's side ---------------------------------------------------------------------------------
+
+/** @typedef {{ method: string, params: Record<string, any> }} RpcRequest of JSON-RPC */
+
+/**
+ * Translates a JSON-RPC request.
+ * @param {RpcRequest} request
+ * @returns {{ verb: string, path: string, body?: object }} the path is appended to the interface's URL
+ */
+export function restRequest({ method, params: { tenant, ...rest } }) {
+  // Without an id the path would name the list of tasks.
+  if (rest.id === '') throw new AbpError('INVALID_PARAMS', 'Task ID is required');
+  const route = ROUTES.find((one) => one.method === method);
+  const { verb, path } = /** @type {(typeof ROUTES)[number]} */ (route);
+  const before = tenant ? `/${encodeURIComponent(tenant)}` : '';
+  const [, name = ''] = /\{(\w+)\}/.exec(path) ?? [];
+  const named = before + path.replace(`{${name}}`, encodeURIComponent(rest[name]));
+  delete rest[name];
+  if (verb === 'POST') return { verb, path: named, body: rest };
+  return { verb, path: named + query(rest) };
+}
+
+/** @param {object} params */
+function query(params) {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined);
+  return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)]))}` : '';
+}
+
+/** Translates an answer into a JSON-RPC response. @param {unknown} body */
+export function restResponse(body) {
+  const error = getOwn(body, 'error');
+  if (!error) return { result: body };
+  const data = getOwn(error, 'details');
+  const reason = getOwn(getOwn(data, '0'), 'reason');
+  // The code in the body is HTTP's status, which several errors share.
+  const known = typeof reason === 'string' ? getOwn(codes, reason) : undefined;
+  const code = known ?? getOwn(error, 'code');
+  return { error: { code, message: getOwn(error, 'message'), data } };
+}

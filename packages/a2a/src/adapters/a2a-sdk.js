@@ -85,11 +85,12 @@ export class TaskRequestHandler {
     this.server = createTaskServer(agent, { authorize: isOwner, ...options });
   }
 
+  /** The card, as it was given. */
   async getAgentCard() {
     return this.#card;
   }
 
-  /** @param {any} _params @param {any} context */
+  /** The card for those who have logged in. @param {any} _params @param {any} context */
   async getAuthenticatedExtendedAgentCard(_params, context) {
     const { ExtendedAgentCardNotConfiguredError, UnsupportedOperationError } = await sdk();
     if (!this.#card.capabilities?.extendedAgentCard)

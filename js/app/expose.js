@@ -3,6 +3,7 @@ import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
+import { graceOf } from '../driver/grace.js';
 import { invokeReportingErrors, loadOnce, loadPart, requireTexts } from '../common/errors.js';
 import { mistyped, requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
@@ -295,6 +296,11 @@ export class Exposed {
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
   get capabilities() {
     return this.#served.list();
+  }
+
+  /** Ms that a cancel waits for its call: `limits.grace`, or its default. */
+  get grace() {
+    return graceOf(abp.APP, this.#options.limits);
   }
 
   /** The connections that have a session. */

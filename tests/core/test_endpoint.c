@@ -830,6 +830,8 @@ static void what_goes_on_after_a_cancel_need_not_be_waited_for(void **state) {
   abp_action action = {0};
   abp_outcome outcome;
   abp_call call = received(ep, id).call;
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+  assert_int_equal(outcome, ABP_PENDING);
   abp_cancel_received(ep, &id, NULL, 0);
   assert_int_equal(drain(ep, NULL), ABP_ABORT);
   assert_int_equal(abp_goes_on(ep, call), ABP_OK);
@@ -839,6 +841,7 @@ static void what_goes_on_after_a_cancel_need_not_be_waited_for(void **state) {
   assert_int_equal(drain(ep, NULL), 0);
   const abp_call running = call;
   assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+  assert_int_equal(outcome, ABP_CANCELLED); /* it was told to stop */
   assert_int_equal(abp_finish(ep, running, ABP_COMPLETED), ABP_OK);
   assert_int_equal(drain(ep, NULL), 0);
   assert_int_equal(abp_goes_on(ep, running), ABP_OK); /* a void handle */

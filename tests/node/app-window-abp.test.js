@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
 import { expose } from '../../packages/main/src/index.js';
+import { useClock } from '../support/clock.js';
 import { AGENT, APP } from '../support/pair.js';
 
 let app;
@@ -49,6 +50,24 @@ test('an app that closes while a session begins ends that, and what is called th
     assert.equal((await abp.call('x')).success, false);
   }
 });
+
+for (const grace of [100, 100_000])
+  test(`what became of a call is told as long as its app waits for it (${grace} ms)`, async (t) => {
+    let end;
+    const slow = (_params, { signal }) =>
+      new Promise((_resolve, reject) => (end = () => reject(signal.reason)));
+    const abp = await begun({ slow }, { limits: { grace } });
+    await abp.call('slow', {}, { signal: AbortSignal.abort() });
+    const clock = useClock(t);
+    const result = abp.call('slow', {}, { callId: 'c' });
+    while (!end) await new Promise(setImmediate);
+    const { cancelled } = await abp.cancel('c');
+    clock.advance(grace * 0.8);
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+    end();
+    const { metadata } = await result;
+    assert.deepEqual([cancelled, metadata.outcome], [true, 'stopped']);
+  });
 
 test('what a handler returned and cannot be given is no call that never began', async () => {
   const gone = Object.assign(new Blob(['x']), {

@@ -290,6 +290,71 @@ describe('an app that knows nothing of a cancel but what becomes of its call', (
   });
 });
 
+describe('what an app says is told before its grace period is over', () => {
+  /** Cancels a call of an app that asks these functions, whose grace period that is. */
+  async function cancelled(t, grace, { call, cancel }) {
+    exposed.close();
+    channel = new MessageChannel();
+    exposed = expose(app, { port: channel.port1, limits: { grace } });
+    let isAsked;
+    app.call = call;
+    app.cancel = (callId) => ((isAsked = true), cancel(callId));
+    const client = await open({ limits: { grace: 1e6 } });
+    const clock = useClock(t);
+    const result = client.call('any', {}, { callId: 'c' });
+    const answer = client.cancel('c');
+    while (!isAsked) await new Promise(setImmediate);
+    t.after(() => client.close());
+    let told;
+    const all = Promise.all([result, answer]).then((both) => (told = both));
+    /** Lets time go by in steps, until both are told. */
+    const pass = async (step) => {
+      for (; !told; clock.advance(step)) await new Promise(setImmediate);
+      return all;
+    };
+    return { clock, pass };
+  }
+
+  test('be that short: a result counts, although the cancel is never answered', async (t) => {
+    let end;
+    const { pass } = await cancelled(t, 100, {
+      call: () => new Promise((resolve) => (end = resolve)),
+      cancel: () => (end({ success: true, data: 'done' }), new Promise(() => {})),
+    });
+    const [{ data }, { cancelled: stopped, reason }] = await pass(10);
+    assert.deepEqual([data, stopped, reason], ['done', false, 'Operation already completed']);
+  });
+
+  test('be that long: a cancel that is accepted late counts, although the result came first', async (t) => {
+    let end, accept;
+    const { clock, pass } = await cancelled(t, 100_000, {
+      call: () => new Promise((resolve) => (end = resolve)),
+      cancel: (callId) => {
+        end({ success: true, data: 'done' });
+        return new Promise((resolve) => (accept = () => resolve({ callId, cancelled: true })));
+      },
+    });
+    clock.advance(50_000);
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+    accept();
+    const [{ success, metadata }, { cancelled: stopped }] = await pass(0);
+    assert.deepEqual([success, metadata.outcome, stopped], [false, 'finished', true]);
+  });
+
+  test('and a result that comes late does not wait once more', async (t) => {
+    let end;
+    const { clock, pass } = await cancelled(t, 1000, {
+      call: () => new Promise((resolve) => (end = resolve)),
+      cancel: () => new Promise(() => {}),
+    });
+    clock.advance(900);
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+    end({ success: true, data: 'done' });
+    const [{ data }] = await pass(50);
+    assert.equal(data, 'done');
+  });
+});
+
 test('two agents choose one id: each hears its own progress, and cancels its own call', async () => {
   const heard = [[], []];
   const waiting = [];

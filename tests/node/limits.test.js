@@ -1014,7 +1014,7 @@ const LIMITS = {
       tests: [named(POOL, 'while it waits never runs')],
     },
     grace: {
-      default: 1000,
+      default: Infinity,
       tests: [
         named(
           POOL,

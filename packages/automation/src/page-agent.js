@@ -156,7 +156,9 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     let text;
     try {
       const app = /** @type {any} */ (foreign);
-      const value = await (method === 'open' ? app.open(args[0], hear) : app[method](...args));
+      const value = await (method === 'open'
+        ? app.open(args[0], hear, args[1])
+        : app[method](...args));
       text = await written({ answer: ask, value });
     } catch (error) {
       const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);

@@ -11,7 +11,7 @@ import { AbpError } from '../../../js/common/errors.js';
 import { unless, whenAborted } from '../../../js/common/waiting.js';
 import { milliseconds } from '../../../js/common/values.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
-import { foreignApp } from './foreign/foreign-app.js';
+import { foreignApp, inTime } from './foreign/foreign-app.js';
 import { ForeignTransport } from './foreign/foreign-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
 import { pageAgent } from './page-agent.js';
@@ -64,7 +64,7 @@ function scriptOf(tools) {
     fromText,
   ];
   const functions = [
-    ...[...shared, markedText, toText, foreignApp],
+    ...[...shared, markedText, toText, inTime, foreignApp],
     ...[...(tools?.functions ?? []), pageAgent],
   ];
   const make = tools?.functions.at(-1)?.name;

@@ -66,10 +66,10 @@ export class RemoteApp {
     return new Promise((resolve, reject) => this.#asked.set(ask, { resolve, reject }));
   }
 
-  /** @param {Record<string, unknown>} params @param {Hear} hear */
-  async open(params, hear) {
+  /** @param {Record<string, unknown>} params @param {Hear} hear @param {number} patience ms */
+  async open(params, hear, patience) {
     this.#hear = hear;
-    return this.#ask('open', params);
+    return this.#ask('open', params, patience);
   }
 
   /** @param {string} name @param {unknown} params @param {CallOptions} options */

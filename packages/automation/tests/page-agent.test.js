@@ -1,6 +1,7 @@
 // What lives in a driven page, without a browser: what it does when its agent goes, and what it hears twice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { useClock } from '../../../tests/support/clock.js';
 import { expose } from '../../main/src/index.js';
 import { connectPage, preparePage } from '../src/index.js';
 import { drivenPage } from './support/driven-page.js';
@@ -104,6 +105,26 @@ test('what a driver gave up is asked again: a piece that comes twice is taken on
   assert.deepEqual(called, [1, 2, 3]);
   assert.ok(failed > 6);
 });
+
+for (const grace of [100, 100_000])
+  test(`an app that has accepted a cancel and goes on is known to run before its agent gives up (${grace} ms)`, async (t) => {
+    let isAsked;
+    const abp = {
+      initialize: async () => ({ sessionId: '1', protocolVersion: '0.1', app: APP, features: {} }),
+      listCapabilities: async () => [{ name: 'a', available: true }],
+      call: () => new Promise(() => {}),
+      cancel: async (callId) => ((isAsked = true), { callId, cancelled: true }),
+    };
+    const client = await connectPage(page({ abp }), { agent: AGENT, limits: { grace } });
+    t.after(() => client.close());
+    const clock = useClock(t);
+    let told;
+    const result = client.call('a', {}, { callId: 'c' }).then((response) => (told = response));
+    void client.cancel('c');
+    while (!isAsked) await turns();
+    for (; !told; clock.advance(grace / 10)) await turns();
+    assert.deepEqual([(await result).cancelled, told.metadata.outcome], [true, 'running']);
+  });
 
 for (const method of ['evaluateOnNewDocument', 'addInitScript']) {
   test(`an app that looks for the reporting functions while it loads is heard on a page that was prepared (${method})`, async (t) => {

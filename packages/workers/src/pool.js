@@ -2,27 +2,21 @@
  * A pool of workers for long computations. The app's page stays responsive to its agents and gives tasks to workers. A
  * worker that does not stop when its task is cancelled is terminated, and a new one takes its place.
  *
- * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped. Where it is the whole
- * handler, the core is told when it begins: not before a worker is given it.
+ * How it is made. `Pool` has the tasks that wait and the workers; a `PoolWorker` has one task at a time, so messages need not name it;
+ * `serve` is the other end, in the worker. What happens to a call is the core's: a task is its handler, which returns, throws or is
+ * stopped. Where it is the whole handler, the core is told when a worker is given it: it has not begun before. A cancelled task has the
+ * part of its call's grace period that js/driver/grace.js leaves it; so its worker has ended before the core gives up waiting.
  *
- * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
- * each task `progress`, `word` (one more word of a token, to be set with the task's own), `unshared` (the task has taken its token,
- * which no other thread can set) and at last `done`, `failed` (`unstarted` if no line of the handler ran) or `cancelled`. A worker
- * has one task at a time, so that messages need not name it.
- *
- * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
+ * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; of a task `progress`, `word` (one
+ * more word of a token), `unshared` (the task has taken a token that no other thread can set), and at last `done`, `cancelled` or `failed`
+ * (`unstarted` if no line of its handler ran). If it streams, it says `stream`; then `chunk` for each `next` of the pool.
  *
  * A worker that dies in a task never answers. For all of these reasons the task fails, and those that wait go on:
- *
- *   - Its script cannot be loaded, parsed or run, or never calls `serve`: nothing ran, and what waits fails, too, since the next
- *     worker would end likewise. In a page an `error` before its first message says so, in Node `error` and `exit`, else the timeout.
- *   - It ends: `process.exit`, memory exhausted, an uncaught error, `terminate()` in Node, which has `exit`. In a page nothing
- *     tells of `terminate()`, of the browser that ends it, or of `close()`: so it holds a Web Lock as long as it lives, for which
- *     the pool waits. Computing does not let go of it. `close()` says `closing`, too, since there are no locks in pages without
- *     https. There, a worker that somebody else terminates is not noticed.
- *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end the task may have thrown it. As in
- *     Node, that is the end of the worker, unless the task ends by itself at once. Of an error the page gets an event; a rejection the
- *     worker says itself (`uncaught`). Without a task it concerns nobody.
+ *   - Its script cannot be loaded or run, or never calls `serve`: what waits fails, too, since the next worker would end likewise.
+ *   - It ends. Node has `exit`. In a page nothing tells of `terminate()` or of the browser that ends it: so it holds a Web Lock as long
+ *     as it lives, for which the pool waits, and `close()` says `closing`. There are no locks in pages without https.
+ *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end the task may have thrown it. So, as
+ *     in Node, that is its end, unless the task ends by itself at once. A rejection the worker says itself (`uncaught`).
  *   - A message of its own, or the task, cannot be deserialised: `messageerror`, here or there.
  */
 import {
@@ -42,6 +36,7 @@ import { Token } from '../../../js/common/token.js';
 import { Inflow } from '../../../js/common/inflow.js';
 import { Iteration } from '../../../js/common/iteration.js';
 import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
+import { partFor } from '../../../js/driver/grace.js';
 import { listenToPort } from '../../../js/transports/port.js';
 import { ownerPort } from '../../../js/transports/owners.js';
 import { end } from '../../../js/transports/worker.js';
@@ -53,8 +48,8 @@ export { AbpError, Token, transfer };
 /**
  * @typedef {object} PoolOptions How a pool runs its workers.
  * @property {number} [size] the largest number of workers, each with one task at a time (the number of processors)
- * @property {number} [grace] ms that a cancelled task has to stop by itself before its worker is terminated. Keep it
- *   below the app's own `limits.grace`, or calls settle before their work has stopped (1000)
+ * @property {number} [grace] ms that a cancelled task has at most to stop by itself before its worker is terminated: the part that it
+ *   has of its call's `limits.grace` is never exceeded (Infinity)
  * @property {number} [timeout] ms that a worker has to start (10000)
  * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with RATE_LIMITED (1024)
  */
@@ -82,9 +77,7 @@ export { AbpError, Token, transfer };
  * @param {() => import('../../../js/agent/client.js').AnyWorker} start creates a worker whose script calls {@link serve}
  * @param {PoolOptions} [options]
  */
-export function pool(start, options) {
-  return new Pool(start, options);
-}
+export const pool = (start, options) => new Pool(start, options);
 
 /** @type {import('../../../js/common/check-options.js').Kinds<PoolOptions>} */
 // prettier-ignore
@@ -100,7 +93,7 @@ const TASK_OPTIONS = {
 /** Ms in which a worker's last messages arrive after the sign of its end, which goes another way. */
 const LAST_WORDS = 100;
 
-/** @returns {number} the number of processors; Node has no `navigator` before 21 */
+/** The number of processors; Node has no `navigator` before 21. */
 const processors = () =>
   globalThis.navigator?.hardwareConcurrency ??
   /** @type {any} */ (globalThis).process?.getBuiltinModule('node:os').availableParallelism() ??
@@ -146,9 +139,9 @@ class PooledStream extends Inflow {
     return super.return(value);
   }
 
-  /** @param {() => IteratorResult<unknown>} end */
-  end(end) {
-    this.finish(end);
+  /** @param {() => unknown} result gives what the last one read is, or throws */
+  end(result) {
+    this.finish(() => ({ done: true, value: result() }));
     this.#tellEnded();
   }
 }
@@ -160,22 +153,23 @@ class Task {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
   /** @type {PooledStream | undefined} */
-  #stream;
+  stream;
   #stopped = false;
-  #resolve;
-  #reject;
+  /** @type {(data: unknown) => void} */
+  #resolve = () => {};
+  /** @type {(error: unknown) => void} */
+  #reject = () => {};
+  /** Settles as it does; with its stream, if it streams. */
+  result = new Promise((...settle) => ([this.#resolve, this.#reject] = settle));
 
   /**
    * @param {Pool} pool
    * @param {string} name
    * @param {unknown} params
    * @param {TaskOptions} options
-   * @param {Call | undefined} call whose whole handler it is
-   * @param {(data: unknown) => void} resolve
-   * @param {(error: unknown) => void} reject
+   * @param {Call} [call] whose whole handler it is
    */
-  constructor(pool, name, params, options, call, resolve, reject) {
-    const { signal, token = new Token(), progress } = options;
+  constructor(pool, name, params, { signal, token = new Token(), progress }, call) {
     this.pool = pool;
     this.name = name;
     this.params = params;
@@ -183,17 +177,18 @@ class Task {
     this.token = token;
     this.progress = progress;
     this.call = call;
-    this.#resolve = resolve;
-    this.#reject = reject;
     onAbort(signal, this);
   }
 
+  /** Ms that it has to stop by itself. */
+  get grace() {
+    return Math.min(this.pool.options.grace, partFor(this.signal));
+  }
+
   handleEvent() {
-    if (this.worker) this.stop(reasonText(this.signal?.reason));
-    else {
-      this.token.cancel();
-      this.pool.forget(this);
-    }
+    if (this.worker) return this.stop(reasonText(this.signal?.reason));
+    this.token.cancel();
+    this.pool.forget(this);
   }
 
   /** Asks its worker to stop. @param {string | undefined} reason */
@@ -201,29 +196,23 @@ class Task {
     if (this.#stopped || this.worker?.task !== this) return;
     this.#stopped = true;
     this.token.cancel();
-    this.worker.abort(reason);
-  }
-
-  /** It streams. */
-  begin() {
-    this.#stream = new PooledStream(this);
-    this.#resolve(this.#stream);
+    this.worker.abort(reason, this.grace);
   }
 
   /** Asks for a chunk. */
   pull() {
-    if (this.worker?.task === this) this.worker.pull();
+    if (this.worker?.task === this) this.worker.post({ pool: 'next' });
   }
 
-  /** @param {unknown} value */
-  chunk(value) {
-    this.#stream?.push(value, 0);
+  /** It streams. */
+  begin() {
+    this.#resolve((this.stream = new PooledStream(this)));
   }
 
   /** @param {unknown} data */
   succeed(data) {
     offAbort(this.signal, this);
-    if (this.#stream) this.#stream.end(() => ({ done: true, value: data }));
+    if (this.stream) this.stream.end(() => data);
     else this.#resolve(data);
   }
 
@@ -231,8 +220,8 @@ class Task {
   fail(error, isOwn) {
     offAbort(this.signal, this);
     const why = this.signal?.aborted && !isOwn ? this.signal.reason : error;
-    if (!this.#stream) return this.#reject(why);
-    this.#stream.end(() => {
+    if (!this.stream) return this.#reject(why);
+    this.stream.end(() => {
       throw why;
     });
   }
@@ -249,7 +238,6 @@ class PoolWorker {
   task;
   #pool;
   #worker;
-  #stop;
   #timer;
   #ended = new AbortController();
 
@@ -267,16 +255,12 @@ class PoolWorker {
       lose: (/** @type {unknown} */ error) =>
         this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
-    const stop = listenToPort(worker, listener, worker);
+    const { signal } = this.#ended;
+    whenAborted(signal, listenToPort(worker, listener, worker));
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
-    worker.addEventListener?.('error', uncaught);
-    this.#stop = () => {
-      stop();
-      worker.removeEventListener?.('error', uncaught);
-    };
-    this.#timer = after(pool.options.timeout, () =>
-      this.#lost('it did not call serve within its timeout'),
-    );
+    worker.addEventListener?.('error', uncaught, { signal });
+    const late = () => this.#lost('it did not call serve within its timeout');
+    this.#timer = after(pool.options.timeout, late);
   }
 
   /** @param {Task} task */
@@ -284,7 +268,7 @@ class PoolWorker {
     const { name, params, token, call } = task;
     if (call && !call.beginWork()) return task.fail(abortError('Its call has ended'));
     try {
-      this.#post({ pool: 'task', name, params, word: token.word }, transferOf(params));
+      this.post({ pool: 'task', name, params, word: token.word }, transferOf(params));
       this.task = task;
       task.worker = this;
       this.#worker.ref?.();
@@ -295,15 +279,15 @@ class PoolWorker {
     }
   }
 
-  /** Asks for a chunk. */
-  pull() {
-    this.#post({ pool: 'next' });
+  /** @param {unknown} message @param {Transferable[]} [transferables] */
+  post(message, transferables = []) {
+    this.#worker.postMessage(message, transferables);
   }
 
-  /** @param {string | undefined} reason */
-  abort(reason) {
-    this.#post({ pool: 'abort', reason });
-    this.#timer = after(this.#pool.options.grace, () => {
+  /** @param {string | undefined} reason @param {number} grace ms until it is terminated */
+  abort(reason, grace) {
+    this.post({ pool: 'abort', reason });
+    this.#timer = after(grace, () => {
       // This thread may have been the busy one: let messages that have arrived come first.
       this.#timer = after(0, () => void this.#pool.replace(this));
     });
@@ -313,16 +297,7 @@ class PoolWorker {
   async end() {
     clearTimeout(this.#timer);
     this.#ended.abort();
-    this.#stop();
     await end(this.#worker);
-  }
-
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transferables]
-   */
-  #post(message, transferables = []) {
-    this.#worker.postMessage(message, transferables);
   }
 
   /** @param {any} message */
@@ -343,24 +318,27 @@ class PoolWorker {
       case 'word':
         return task.token.add(message.word);
       case 'unshared':
-        return this.#pool.tellUnshared(task);
+        return this.#pool.warnOnce(unshared(task));
       case 'stream':
         return task.begin();
       case 'chunk':
-        return task.chunk(dataOf(message));
-      case 'done':
-        task.succeed(dataOf(message));
-        return this.#free();
+        return task.stream?.push(dataOf(message), 0);
       case 'uncaught':
         return this.#doubt(message.why);
+      case 'done':
+        task.succeed(dataOf(message));
+        break;
       case 'cancelled':
         task.fail(abortError(message.reason));
-        return this.#free();
+        break;
       case 'failed':
         if (message.unstarted) task.call?.postpone();
         task.fail(AbpError.from(message.error), true);
-        return this.#free();
+        break;
+      default:
+        return;
     }
+    this.#free();
   }
 
   #free() {
@@ -400,6 +378,32 @@ class PoolWorker {
   }
 }
 
+// --- What the console is told ------------------------------------------------------------------------
+
+/** @typedef {[about: string, text: string]} Warning */
+
+/** @type {Warning} */
+const UNSTOPPABLE = [
+  'signal',
+  "a pool task cannot be cancelled, because its options have no signal: pass the handler's context",
+];
+
+/** @param {Task} task @returns {Warning} */
+const unshared = ({ name }) => [
+  'token',
+  `the token of the task ${name} is not shared with its worker, so a loop sees no cancel in it unless it also awaits breathe(). The headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp share it (docs/workers.md#what-a-task-is-given)`,
+];
+
+/** @param {Task} task @returns {Warning} */
+const ranOn = ({ name, token, grace }) => {
+  const isShared = !(token.word.buffer instanceof ArrayBuffer);
+  const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
+  return [
+    'end',
+    `the task ${name} ran on for ${grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
+  ];
+};
+
 /** Workers that tasks are shared out among, and that are replaced when a cancelled task does not stop. */
 export class Pool {
   /** @type {Set<PoolWorker>} */
@@ -408,9 +412,8 @@ export class Pool {
   #waiting = new Set();
   #start;
   #closed = false;
-  #warned = false;
-  #toldUnshared = false;
-  #toldTerminated = false;
+  /** What the console was told about. */
+  #told = new Set();
 
   /**
    * Use {@link pool}.
@@ -419,7 +422,7 @@ export class Pool {
    */
   constructor(start, options = {}) {
     requireOptions('pool', options, OPTIONS);
-    const { size = processors(), grace = 1000, timeout = 10_000, maxWaiting = 1024 } = options;
+    const { size = processors(), grace = Infinity, timeout = 10_000, maxWaiting = 1024 } = options;
     if (!(size >= 1)) throw new AbpError('INVALID_PARAMS', 'size must be 1 or more');
     this.#start = start;
     this.options = { size, grace, timeout, maxWaiting };
@@ -433,32 +436,25 @@ export class Pool {
    */
   run(name) {
     /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
-    const run = (params, options, call) =>
-      new Promise((resolve, reject) => {
-        if (!call) requireOptions('a task', options, TASK_OPTIONS, true);
-        if (options && !('signal' in options)) this.#warn();
-        const task = new Task(this, name, params, options ?? {}, call, resolve, reject);
-        if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
-        else if (task.signal?.aborted) task.fail(undefined);
-        else this.#admit(task);
-      });
+    const run = (params, options = {}, call = undefined) => {
+      const task = new Task(this, name, params, options ?? {}, call);
+      if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
+      else if (task.signal?.aborted) task.fail(undefined);
+      else this.#admit(task);
+      return task.result;
+    };
     /** @param {any} [params] @param {TaskOptions} [options] */
-    const handler = (params, options) => run(params, options);
+    const handler = async (params, options) => {
+      requireOptions('a task', options, TASK_OPTIONS, true);
+      if (options && !('signal' in options)) this.warnOnce(UNSTOPPABLE);
+      return run(params, options);
+    };
     /** For what runs handlers, when this is one. @param {unknown} params @param {any} context @param {Call} [call] whose context it is */
     const later = (params, context, call = context) => {
       call.postpone();
       return run(params, context, call);
     };
     return Object.assign(handler, { later });
-  }
-
-  /** Warns once that a task cannot be cancelled, because it got no signal. */
-  #warn() {
-    if (this.#warned) return;
-    this.#warned = true;
-    warn(
-      "a pool task cannot be cancelled, because its options have no signal: pass the handler's context",
-    );
   }
 
   /** @param {Task} task */
@@ -522,37 +518,16 @@ export class Pool {
     task.fail(undefined);
   }
 
-  /** Says once that a task has taken a token that is not shared, and what shares it. @param {Task} task */
-  tellUnshared({ name }) {
-    if (this.#toldUnshared) return;
-    this.#toldUnshared = true;
-    const headers =
-      'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp';
-    warn(
-      `the token of the task ${name} is not shared with its worker, so a loop sees no cancel in it unless it also awaits breathe(). The headers ${headers} share it (docs/workers.md#what-a-task-is-given)`,
-    );
+  /** Says something once in the console. @param {Warning} warning */
+  warnOnce([about, text]) {
+    if (!this.#told.has(about)) warn(text);
+    this.#told.add(about);
   }
 
-  /** Says once that a task did not stop, and what to do. @param {Task} task */
-  #tellTerminated({ name, token }) {
-    if (this.#toldTerminated) return;
-    this.#toldTerminated = true;
-    const hint =
-      token.word.buffer instanceof ArrayBuffer
-        ? 'await breathe()'
-        : 'await breathe(), or read token.cancelled';
-    warn(
-      `the task ${name} ran on for ${this.options.grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
-    );
-  }
-
-  /**
-   * A worker did not stop in time.
-   * @param {PoolWorker} worker
-   */
+  /** A worker did not stop in time. @param {PoolWorker} worker */
   async replace(worker) {
     const { task } = worker;
-    if (task) this.#tellTerminated(task);
+    if (task) this.warnOnce(ranOn(task));
     this.#workers.delete(worker);
     const ended = worker.end();
     this.#launch();
@@ -569,8 +544,11 @@ export class Pool {
   lost(worker, why) {
     this.#workers.delete(worker);
     if (!worker.ready) return this.#unable(why);
-    const message = `The worker failed: ${why}`;
-    const error = { code: 'OPERATION_FAILED', message, retryable: false };
+    const error = {
+      code: 'OPERATION_FAILED',
+      message: `The worker failed: ${why}`,
+      retryable: false,
+    };
     // Nobody can say what it had done.
     worker.task?.fail(AbpError.from(error, { metadata: { outcome: 'unknown' } }));
     return this.next();
@@ -599,11 +577,12 @@ export class Pool {
     const tasks = [...this.#waiting];
     this.#waiting.clear();
     const error = `No worker could be started: ${why}`;
-    for (const task of tasks) {
+    for (const task of tasks)
       task.fail(new AbpError('CAPABILITY_UNAVAILABLE', error, { retryable: true }));
-    }
   }
 }
+
+// --- In a worker -------------------------------------------------------------------------------------
 
 /** The ports that {@link serve} was called for. @type {WeakSet<object>} */
 const served = new WeakSet();
@@ -622,58 +601,55 @@ export function serve(handlers, port = ownerPort()) {
     throw new AbpError('ALREADY_INITIALIZED', already);
   }
   served.add(port);
-  /** Aborts the current task. @type {undefined | ((reason: string | undefined) => void)} */
-  let abort;
-  /** Asks the current task for a chunk. */
-  let pull = () => {};
+  /** The current task: what stops it, and what asks it for a chunk. @type {{ stop(reason?: string): void, pull(): void } | undefined} */
+  let current;
   /** Whether the pool knows that tokens are not shared, if they are not: a loop may take its token each time that it reads it. */
   let toldUnshared = false;
-  const post = (/** @type {unknown} */ message, /** @type {Transferable[]} */ transferables = []) =>
-    port.postMessage(message, transferables);
-
-  /**
-   * Sends what a handler streams, chunk by chunk, as they are asked for.
-   * @param {any} source
-   * @param {AbortSignal} signal
-   * @returns {Promise<any>} what the source returned; rejects if it was stopped, when its `finally` has run
-   */
-  const streamed = async (source, signal) => {
-    const iteration = new Iteration(source);
-    let asked = 0;
-    let wake = () => {};
-    pull = () => (asked++, wake());
-    whenAborted(signal, () => (iteration.stop(signal.reason), wake()));
-    const demand = async () => {
-      while (!asked && !iteration.stopped) await new Promise((done) => (wake = () => done(0)));
-      asked--;
-    };
-    post({ pool: 'stream' });
-    await demand();
-    const { returned, value } = await iteration.run((data) => {
-      const moved = transferOf(data);
-      try {
-        post({ pool: 'chunk', data, moved }, moved);
-      } catch (error) {
-        const why = `A chunk cannot be sent: ${toErrorObject(error).message}`;
-        throw new AbpError('OPERATION_FAILED', why);
-      }
-      return demand();
-    });
-    if (!returned) throw signal.reason;
-    return value;
-  };
+  const post = (/** @type {any} */ message) => port.postMessage(message, message.moved ?? []);
+  const unsent = (/** @type {string} */ what, /** @type {unknown} */ thrown) =>
+    new AbpError('OPERATION_FAILED', `${what} cannot be sent: ${toErrorObject(thrown).message}`);
 
   const run = async (/** @type {any} */ { name, params, word }) => {
     const controller = new AbortController();
-    const stop = (/** @type {string | undefined} */ reason) => {
-      token.cancel();
-      controller.abort(abortError(reason));
+    const { signal } = controller;
+    const task = {
+      stop(/** @type {string | undefined} */ reason) {
+        token.cancel();
+        controller.abort(abortError(reason));
+      },
+      pull() {},
     };
-    abort = stop;
+    current = task;
     // Code that a handler left behind may still report during the next task.
-    const say = (/** @type {unknown} */ message) => abort === stop && post(message);
+    const say = (/** @type {any} */ message) => void (current === task && post(message));
     const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
-    /** @type {any} */
+
+    /** Sends what the handler streams, chunk by chunk, as they are asked for. Returns what its source did. @param {any} source */
+    const streamed = async (source) => {
+      const iteration = new Iteration(source);
+      let asked = 0;
+      let wake = () => {};
+      task.pull = () => (asked++, wake());
+      whenAborted(signal, () => (iteration.stop(signal.reason), wake()));
+      const demand = async () => {
+        while (!asked && !iteration.stopped) await new Promise((done) => (wake = () => done(0)));
+        asked--;
+      };
+      post({ pool: 'stream' });
+      await demand();
+      const { returned, value } = await iteration.run((data) => {
+        try {
+          post({ pool: 'chunk', data, moved: transferOf(data) });
+        } catch (error) {
+          throw unsent('A chunk', error);
+        }
+        return demand();
+      });
+      // It was stopped, and its `finally` has run.
+      if (!returned) throw signal.reason;
+      return value;
+    };
+
     let outcome;
     let unstarted = true;
     try {
@@ -686,35 +662,33 @@ export function serve(handlers, port = ownerPort()) {
           toldUnshared = true;
           return token;
         },
-        signal: controller.signal,
+        signal,
         breathe: breatherOf(() => {
-          controller.signal.throwIfAborted();
+          signal.throwIfAborted();
           token.throwIfCancelled();
         }),
-        progress: (/** @type {unknown} */ info) => void say({ pool: 'progress', info }),
+        progress: (/** @type {unknown} */ info) => say({ pool: 'progress', info }),
       });
-      if (isStream(data)) data = await streamed(data, controller.signal);
+      if (isStream(data)) data = await streamed(data);
       outcome = { pool: 'done', data, moved: transferOf(data) };
     } catch (error) {
       outcome = saysCancelled(error)
         ? { pool: 'cancelled', reason: reasonText(error) }
         : { pool: 'failed', error: toErrorObject(error), unstarted };
     }
-    abort = undefined;
-    pull = () => {};
+    current = undefined;
     try {
-      post(outcome, outcome.moved);
+      post(outcome);
     } catch (error) {
-      const why = `The result cannot be sent: ${toErrorObject(error).message}`;
-      post({ pool: 'failed', error: toErrorObject(new AbpError('OPERATION_FAILED', why)) });
+      post({ pool: 'failed', error: toErrorObject(unsent('The result', error)) });
     }
   };
 
   port.addEventListener('message', (/** @type {MessageEvent} */ { data }) => {
     const kind = getOwn(data, 'pool');
     if (kind === 'task') void run(data);
-    else if (kind === 'abort') abort?.(data.reason);
-    else if (kind === 'next') pull();
+    else if (kind === 'abort') current?.stop(data.reason);
+    else if (kind === 'next') current?.pull();
   });
   // It is the task: there is one at a time, and nothing else says more than a text.
   port.addEventListener('messageerror', () => {
@@ -723,7 +697,7 @@ export function serve(handlers, port = ownerPort()) {
     post({ pool: 'failed', error, unstarted: true });
   });
   port.start?.();
-  if (port === globalThis) tellEnd(port, post, () => abort !== undefined);
+  if (port === globalThis) tellEnd(port, post, () => current !== undefined);
   else post({ pool: 'ready' });
 }
 
@@ -740,12 +714,9 @@ function tellEnd(scope, post, works) {
     close.call(scope);
   };
   scope.addEventListener('unhandledrejection', (/** @type {any} */ event) => {
+    const why = reasonText(event.reason) ?? 'a promise was rejected, and nobody caught it';
     // Later listeners may prevent it.
-    const tell = () => {
-      const why = reasonText(event.reason) ?? 'a promise was rejected, and nobody caught it';
-      if (works() && !event.defaultPrevented) post({ pool: 'uncaught', why });
-    };
-    setTimeout(tell);
+    setTimeout(() => works() && !event.defaultPrevented && post({ pool: 'uncaught', why }));
   });
   let isReady = false;
   const ready = (/** @type {string | undefined} */ lock) => {

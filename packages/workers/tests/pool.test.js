@@ -438,7 +438,7 @@ test('an option that is undefined is its default', async () => {
   const undefinedOnes = { size: undefined, grace: undefined, timeout: undefined };
   workers = pool(start(), { ...undefinedOnes, maxWaiting: undefined });
   const size = globalThis.navigator?.hardwareConcurrency ?? availableParallelism();
-  assert.deepEqual(workers.options, { size, grace: 1000, timeout: 10_000, maxWaiting: 1024 });
+  assert.deepEqual(workers.options, { size, grace: Infinity, timeout: 10_000, maxWaiting: 1024 });
 });
 
 test('a time that is infinite is never over', async () => {

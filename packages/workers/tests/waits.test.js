@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
+import { connect, expose } from '../../main/src/index.js';
 import { Token, pool, serve } from '../src/pool.js';
 
 const turn = () => new Promise(setImmediate);
@@ -203,12 +204,12 @@ describe('what is warned of', () => {
     workers[0].begin();
     await turn();
     task.stop();
-    clock.advance(1000);
+    clock.advance(1800);
     await turn();
     clock.advance(0);
     await task.ended;
     const [text] = await warned(1);
-    assert.match(text, /for 1000 ms .* await breathe\(\), or read token\.cancelled \(docs/);
+    assert.match(text, /for 1800 ms .* await breathe\(\), or read token\.cancelled \(docs/);
   });
 
   test('a token that is not shared, once, and only if a task takes it', async (t) => {
@@ -226,5 +227,90 @@ describe('what is warned of', () => {
     const texts = await warned(1);
     assert.equal(texts.length, 1);
     assert.match(texts[0], /the token of the task takes is not shared with its worker/);
+  });
+});
+
+describe('the grace period of an app leaves a part to its pool', () => {
+  /** A call of an app whose limit that is, which is stopped once its handler runs. */
+  async function stopped(t, grace, work, options) {
+    let begun;
+    const began = new Promise((resolve) => (begun = resolve));
+    const opened = open(t, { work: (...given) => (begun(), work(...given)) }, options);
+    const { port1, port2 } = new MessageChannel();
+    const exposed = expose(
+      {
+        app: { id: 'a', name: 'A', version: '1' },
+        capabilities: {
+          own: opened.pool.run('work'),
+          // What is handed on is the signal.
+          wrapped: (params, { signal }) => opened.pool.run('work')(params, { signal }),
+        },
+      },
+      { port: port1, limits: { grace } },
+    );
+    t.after(() => exposed.close());
+    const limits = { grace: 1e6 };
+    const client = await connect(port2, { agent: { name: 'a', version: '1' }, limits });
+    const clock = useClock(t);
+    t.after(async () => {
+      client.close();
+      await turn();
+    });
+    return {
+      ...opened,
+      clock,
+      async stop(name) {
+        const controller = new AbortController();
+        const result = client.call(name, {}, { signal: controller.signal });
+        while (!opened.workers.length) await turn();
+        opened.workers.at(-1).begin();
+        await began;
+        controller.abort();
+        return result;
+      },
+    };
+  }
+
+  for (const name of ['own', 'wrapped'])
+    test(`and a small one, too: its worker has ended before the core gives up (${name})`, async (t) => {
+      t.mock.method(console, 'warn', () => {});
+      const { clock, stop, terminated } = await stopped(t, 100, deaf);
+      const result = stop(name);
+      while (!terminated()[0]) {
+        await turn();
+        clock.advance(10);
+      }
+      // It is the work's end that is told, not that it still runs.
+      assert.equal((await result).metadata.outcome, 'stopped');
+    });
+
+  for (const name of ['own', 'wrapped'])
+    test(`and a large one, too: work that takes long to stop is not cut off (${name})`, async (t) => {
+      let end;
+      const slow = (_params, { signal }) =>
+        new Promise((_resolve, reject) => (end = () => reject(signal.reason)));
+      const { clock, stop, terminated } = await stopped(t, 100_000, slow);
+      const result = stop(name);
+      while (!end) await turn();
+      for (let i = 0; i < 20; i++) await turn();
+      clock.advance(59_000);
+      await turn();
+      assert.deepEqual(terminated(), [0]);
+      end();
+      assert.equal((await result).metadata.outcome, 'stopped');
+      assert.deepEqual(terminated(), [0]);
+    });
+
+  test('of which its own limit is the most', async (t) => {
+    t.mock.method(console, 'warn', () => {});
+    const { clock, stop, terminated } = await stopped(t, 100_000, deaf, { grace: 50 });
+    const result = stop('own');
+    for (let i = 0; i < 30; i++) await turn();
+    clock.advance(50);
+    while (!terminated()[0]) {
+      await turn();
+      clock.advance(0);
+    }
+    assert.equal((await result).metadata.outcome, 'stopped');
   });
 });

@@ -1,6 +1,6 @@
 /**
  * An app of others' making, of the form of `window.abp`, in one form: apps differ in how they report, list and cancel. This
- * is called where the app is. In a page that is driven it is injected as text, so it uses nothing but its arguments.
+ * is called where the app is. In a page that is driven it is injected as text, so it uses nothing but its arguments and `inTime`.
  *
  * It holds what cannot leave the app's page: functions. What becomes of a call is decided elsewhere, by an endpoint
  * (foreign-capabilities.js).
@@ -30,13 +30,21 @@
 /**
  * An app of others' making. What it says has not been checked.
  * @typedef {object} ForeignApp
- * @property {(params: Record<string, unknown>, hear: Hear) => Promise<unknown>} open begins a session; resolves with what
- *   `initialize` said and the capabilities
+ * @property {(params: Record<string, unknown>, hear: Hear, patience: number) => Promise<unknown>} open begins a session; resolves
+ *   with what `initialize` said and the capabilities. `patience` is how long it may take to list these, and to shut down, in ms
  * @property {(name: string, params: unknown, options: CallOptions) => Promise<unknown>} call resolves with the response
  * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's word on it
  * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what was reported is heard
  *   no more; does not reject
  */
+
+/** What a promise gives, or undefined when that takes too long. @param {unknown} promise @param {number} patience ms */
+export function inTime(promise, patience) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, patience)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
 
 /**
  * @param {Record<string, string[]>} reporters the names of the functions that apps call to report, by kind
@@ -44,8 +52,6 @@
  * @returns {ForeignApp}
  */
 export function foreignApp(reporters, page) {
-  /** In ms: how long an app may take to list its capabilities, and to shut down. */
-  const PATIENCE = 2000;
   /** Marks functions that were installed here, and placeholders that were installed before. */
   const OURS = Symbol.for('abp-bridge.listener');
   const PLACE = Symbol.for('abp-bridge.place');
@@ -56,14 +62,7 @@ export function foreignApp(reporters, page) {
   /** Undoes what was installed in the page. @type {(() => void)[]} */
   const places = [];
   let open = false;
-
-  /** What a promise gives, unless that takes too long. @param {unknown} promise */
-  function inTime(promise) {
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE)));
-    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-  }
+  let patience = 0;
 
   // --- What apps report ----------------------------------------------------------------------------
 
@@ -192,7 +191,7 @@ export function foreignApp(reporters, page) {
   async function list() {
     let listing;
     try {
-      listing = /** @type {any} */ (await inTime(page.abp.listCapabilities?.()));
+      listing = /** @type {any} */ (await inTime(page.abp.listCapabilities?.(), patience));
     } catch {
       // Then what `initialize` returned must do.
     }
@@ -201,7 +200,8 @@ export function foreignApp(reporters, page) {
   }
 
   return {
-    async open(params, hears) {
+    async open(params, hears, ms) {
+      patience = ms;
       const features = /** @type {{ elicitation?: unknown } | undefined} */ (params.features);
       const kinds = Object.keys(reporters).filter(
         (kind) => kind !== 'Elicitation' || features?.elicitation === true,
@@ -257,7 +257,7 @@ export function foreignApp(reporters, page) {
       if (!open) return;
       open = false;
       try {
-        await inTime(page.abp.shutdown?.({ reason }));
+        await inTime(page.abp.shutdown?.({ reason }), patience);
       } catch {
         // The session is over anyway.
       }

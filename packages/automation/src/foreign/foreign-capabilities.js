@@ -4,6 +4,7 @@
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
 import { NO_ERROR } from '../../../../js/driver/abp-boundary.js';
+import { partOf } from '../../../../js/driver/grace.js';
 import {
   AbpError,
   reasonText,
@@ -14,6 +15,7 @@ import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError } from '../read-error.js';
 import { beginBefore } from './begin-before.js';
+import { inTime } from './foreign-app.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 
@@ -29,16 +31,6 @@ import { requireJson } from '../../../schemas/src/require-json.js';
  * @property {(request: unknown) => unknown} elicit asks one of them
  * @property {boolean} [isOne] whether it is one agent: then the app is told what that one takes
  */
-
-/** How long the result of a call waits for the answer to a cancel that came before it, in ms. */
-const PATIENCE = 2000;
-/** @param {Promise<unknown>} promise @returns {Promise<unknown>} settles with it, or when that takes too long */
-function inTime(promise) {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const late = new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE)));
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
 
 /**
  * What an app says of itself, without the functions that it may have beside.
@@ -81,10 +73,11 @@ export class ForeignCapabilities {
   /**
    * Begins its session, unless it has one.
    * @param {unknown} hello the payload of the `initialize` of the first agent that wants one
+   * @param {number} patience ms that it may take to list what it can do
    * @returns {Promise<void>} resolves when it has a session; rejects with the app's error
    */
-  async begin(hello) {
-    this.#opened ??= this.#open(hello);
+  async begin(hello, patience) {
+    this.#opened ??= this.#open(hello, patience);
     try {
       await this.#opened;
     } catch (error) {
@@ -95,11 +88,11 @@ export class ForeignCapabilities {
 
   /** @param {import('../../../../js/app/connection.js').Connection} connection */
   attend(connection) {
-    beginBefore(connection, (hello) => this.begin(hello));
+    beginBefore(connection, (hello) => this.begin(hello, partOf(connection.grace)));
   }
 
-  /** @param {unknown} hello */
-  async #open(hello) {
+  /** @param {unknown} hello @param {number} patience */
+  async #open(hello, patience) {
     const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);
     const { name = 'unknown', version = '0' } = agent;
     const taken = this.audience.isOne && copyRecord(getOwn(hello, 'features'));
@@ -112,6 +105,7 @@ export class ForeignCapabilities {
         ...(allowedRequests && { agentCapabilities: { allowedRequests } }),
       },
       this.#hear,
+      patience,
     );
     const error = getOwn(session, 'error');
     if (error) throw AbpError.from(readError(error));
@@ -193,22 +187,23 @@ export class ForeignCapabilities {
     const { callId, progressToken } = context;
     const id = this.#nameOf(callId);
     this.#running.set(id, context);
-    /** @type {Promise<void> | undefined} */
+    /** Settles with the app's word on the last cancel, or when that takes too long. @type {Promise<unknown> | undefined} */
     let stopping;
     call.rare.onStop = (reason) => {
-      stopping = this.#stop(id, reason, call);
+      // From now on: its response, which waits for this, must not come too late.
+      stopping = inTime(this.#stop(id, reason, call), partOf(call.endpoint.grace));
     };
     try {
-      const response = await this.#settled(
-        this.#app.call(/** @type {string} */ (name), params, {
+      const response = await this.#app
+        .call(/** @type {string} */ (name), params, {
           callId: id,
           ...(timeout && { timeout }),
           ...(progressToken !== undefined && {
             progressToken: progressToken === callId ? id : progressToken,
           }),
-        }),
-        () => stopping,
-      );
+        })
+        // An acknowledged cancel counts, whichever the app says first.
+        .finally(() => stopping);
       // With other members it would be taken for data.
       const { success, data, error, cancelled, metadata } = readResponse(response);
       if (success) return { success, data, metadata };
@@ -218,20 +213,6 @@ export class ForeignCapabilities {
       return { success: false, error: toErrorObject(error) };
     } finally {
       this.#running.delete(id);
-    }
-  }
-
-  /**
-   * Waits for a response and, if the app was asked to stop, for its word: an acknowledged cancel counts, whichever it says first.
-   * @param {Promise<unknown>} response
-   * @param {() => Promise<void> | undefined} stopping
-   */
-  async #settled(response, stopping) {
-    try {
-      return await response;
-    } finally {
-      const word = stopping();
-      if (word) await inTime(word);
     }
   }
 

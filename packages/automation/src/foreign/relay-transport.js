@@ -3,6 +3,8 @@
  * and answers cancels, by the app's own word. What the app is asked, and says, is its capabilities' to pass on.
  */
 import { Connection } from '../../../../js/app/connection.js';
+import { AGENT } from '../../../../js/driver/abp-boundary.js';
+import { graceOf, partOf } from '../../../../js/driver/grace.js';
 import { LIST_CHANGED } from '../../../../js/wire/messages.js';
 import { Receiver } from '../../../../js/transports/receiver.js';
 
@@ -20,13 +22,14 @@ export class RelayTransport extends Receiver {
   /**
    * @param {import('../../../../js/app/registry.js').Capabilities} registry calls the app
    * @param {() => void} [onEnd] called when nothing is sent or received any more
-   * @param {import('../../../../js/driver/abp-core.js').Limits} [limits]
+   * @param {import('../../../../js/driver/abp-core.js').Limits} [limits] the agent's
    */
   constructor(registry, onEnd, limits) {
     super();
     this.#registry = registry;
     this.#onEnd = onEnd;
-    this.#limits = limits;
+    // What its agent waits for is told before that gives up.
+    this.#limits = { ...limits, grace: partOf(graceOf(AGENT, limits)) };
   }
 
   /** The app's connection. It begins with the agent's first message: by then the core is ready. */

@@ -426,8 +426,9 @@ int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
  * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
  * not begun: then its handle is in *call, or that of the local call whose word it takes, else 0.
  * ABP_FATE_NONE if no such call is known, or if it never ran and repeats one that may have run
- * (then there is an *outcome). *outcome is how it ended, ABP_PENDING if it has not: a call that
- * ended with its session, lost or closed, ended as ABP_DISCONNECTED, whatever its handler returned.
+ * (then there is an *outcome). *outcome is how it ended, or will, because it was told to stop;
+ * ABP_PENDING if it runs and was not. A call that ended with its session, lost or closed, ended as
+ * ABP_DISCONNECTED, whatever its handler returned.
  * Changes nothing; it may be asked before abp_next() has returned 0. */
 abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome, abp_call *call);
 

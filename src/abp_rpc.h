@@ -253,9 +253,9 @@ int abp_peer_running(const abp_peer *peer, abp_call call);
 /* What became of a request that was received, by its id as it stands in a message, as long as it is
  * remembered (`remembered`, `remember_ms`). An id that was used again names the newest request.
  * ABP_FATE_RUNNING if its handler has not returned, or not begun: then its handle is in *call, else
- * 0. ABP_FATE_NONE if no such request is known. *outcome is how it ended, ABP_PENDING if it has
- * not. Changes nothing; it may be asked before abp_peer_next() has returned 0, and after the end of
- * the connection. */
+ * 0. ABP_FATE_NONE if no such request is known. *outcome is how it ended, or will, because
+ * it was told to stop; ABP_PENDING if it runs and was not. Changes nothing; it may be asked before
+ * abp_peer_next() has returned 0, and after the end of the connection. */
 abp_fate abp_peer_became(abp_peer *peer, const abp_rpc_id *id, abp_outcome *outcome,
                          abp_call *call);
 

@@ -599,13 +599,13 @@ COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome
     slot = c->child;
     c = table_call(&calls->table, slot);
   }
+  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
+             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
+                                        : (abp_outcome)c->cause;
   if (!call_is_over(c->state)) {
     *call = calls_handle(calls, slot);
     return ABP_FATE_RUNNING;
   }
-  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
-             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
-                                        : (abp_outcome)c->cause;
   return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
 }
 

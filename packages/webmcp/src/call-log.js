@@ -1,5 +1,4 @@
 /** What became of the calls that came by WebMCP, for agents that ask: the browser tells a caller that aborts nothing. */
-
 import { getOwn } from '../../../js/common/values.js';
 
 /** The tool that tells what became of calls. */
@@ -9,6 +8,7 @@ const MAX_REMEMBERED = 64;
 const MAX_TOLD = 128;
 
 /** @typedef {import('../../../js/common/errors.js').ErrorObject} ErrorObject */
+/** @typedef {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} State `cancelling`: it was cancelled, and its handler has not returned */
 /** @typedef {{ duration?: number, outcome?: string, report?: unknown }} Metadata what is told of an end */
 /** @typedef {{ success: boolean, cancelled?: boolean, error?: ErrorObject, metadata?: Metadata }} Ended a response without its data */
 
@@ -17,8 +17,7 @@ const MAX_TOLD = 128;
  * @typedef {object} CallRecord
  * @property {string} callId
  * @property {string} capability
- * @property {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} state `cancelling`: the agent has cancelled
- *   it, and its handler has not returned
+ * @property {State} state
  * @property {string} startedAt ISO 8601
  * @property {number} [duration] ms
  * @property {string} [outcome] what became of its work, unless it runs or has completed: `unstarted`, `stopped`, `finished`,
@@ -28,71 +27,52 @@ const MAX_TOLD = 128;
  * @property {ErrorObject} [error]
  */
 
-/** A call: what was asked of it, and what came of it. The endpoint keeps its state; here it is only described. */
-export class LoggedCall {
-  /** What its handler reported last. @type {unknown} */
-  progress = undefined;
-  /** What came of it. @type {Ended | undefined} */
-  response = undefined;
-  #startedAt = new Date().toISOString();
+/** The values of a call. @typedef {{ callId: string, capability: string, startedAt: string, progress?: unknown, response?: Ended }} Logged */
 
-  /**
-   * @param {string} callId
-   * @param {string} capability
-   * @param {AbortSignal} signal by which it is cancelled
-   */
-  constructor(callId, capability, signal) {
-    this.callId = callId;
-    this.capability = capability;
-    this.signal = signal;
-  }
+/** What a response says of its call. @param {Ended} response @returns {Became} */
+export const saidBy = ({ success, cancelled, metadata }) => ({
+  state: success ? 'completed' : cancelled ? 'cancelled' : 'failed',
+  outcome: metadata?.outcome,
+});
 
-  /** @returns {CallRecord} */
-  describe() {
-    const { callId, capability, progress, signal, response } = this;
-    const startedAt = this.#startedAt;
-    const told = { callId, capability, startedAt, progress };
-    if (!response) {
-      return signal.aborted
-        ? { ...told, state: 'cancelling', outcome: 'running' }
-        : { ...told, state: 'running' };
-    }
-    const { metadata, error } = response;
-    const { duration, outcome, report } = metadata ?? {};
-    return { ...told, state: stateOf(response), outcome, report, duration, error };
-  }
-}
+/** @typedef {{ state: State, outcome?: string }} Became */
 
-/** @param {Ended} response */
-const stateOf = ({ success, cancelled }) =>
-  success ? 'completed' : cancelled ? 'cancelled' : 'failed';
+/** @type {Became} */
+export const RUNNING = { state: 'running' };
+/** @type {Became} */
+export const CANCELLING = { state: 'cancelling', outcome: 'running' };
 
+/** Keeps the values of calls. What became of them it asks. */
 export class CallLog {
   #next = 0;
-  /** In order of their start. @type {Map<string, LoggedCall>} */
-  #running = new Map();
-  /** In order of their end. @type {LoggedCall[]} */
-  #ended = [];
+  /** In the order of their start; those that have ended in that of their end. @type {Map<string, Logged>} */
+  #calls = new Map();
+  #became;
 
-  /**
-   * @param {string} capability
-   * @param {AbortSignal} signal by which it is cancelled
-   */
-  begin(capability, signal) {
-    const call = new LoggedCall(`webmcp-${++this.#next}`, capability, signal);
-    this.#running.set(call.callId, call);
+  /** @param {(call: Logged) => Became | undefined} became tells what became of a call; undefined if it is forgotten */
+  constructor(became) {
+    this.#became = became;
+  }
+
+  /** @param {string} capability */
+  begin(capability) {
+    /** @type {Logged} */
+    const call = {
+      callId: `webmcp-${++this.#next}`,
+      capability,
+      startedAt: new Date().toISOString(),
+    };
+    this.#calls.set(call.callId, call);
     return call;
   }
 
-  /**
-   * @param {LoggedCall} call
-   * @param {Ended} response
-   */
+  /** @param {Logged} call @param {Ended} response */
   end(call, { success, cancelled, error, metadata }) {
     call.response = { success, cancelled, error, metadata };
-    this.#running.delete(call.callId);
-    this.#ended.push(call);
-    if (this.#ended.length > MAX_REMEMBERED) this.#ended.shift();
+    this.#calls.delete(call.callId);
+    this.#calls.set(call.callId, call);
+    const ended = [...this.#calls.values()].filter(({ response }) => response);
+    if (ended.length > MAX_REMEMBERED) this.#calls.delete(ended[0].callId);
   }
 
   /**
@@ -101,10 +81,19 @@ export class CallLog {
    * @returns {CallRecord[]} those that run, and then those that have ended
    */
   tell(callId) {
-    const all = [...[...this.#running.values()].reverse(), ...[...this.#ended].reverse()];
-    const told =
-      callId === undefined ? all.slice(0, MAX_TOLD) : all.filter((call) => call.callId === callId);
-    return told.map((call) => call.describe());
+    const [runs, ended] = [[], []].map(() => /** @type {CallRecord[]} */ ([]));
+    for (const call of [...this.#calls.values()].reverse()) {
+      const became = this.#became(call);
+      if (!became) this.#calls.delete(call.callId);
+      else if (callId === undefined || callId === call.callId) {
+        const { response, ...told } = call;
+        const { duration, report } = response?.metadata ?? {};
+        const isOver = became.state !== RUNNING.state && became.state !== CANCELLING.state;
+        const record = { ...told, ...became, report, duration, error: response?.error };
+        (isOver ? ended : runs).push(record);
+      }
+    }
+    return [...runs, ...ended].slice(0, MAX_TOLD);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { saysCancelled, toErrorObject } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
-import { CallLog, callsTool as toolOf } from './call-log.js';
+import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './call-log.js';
 
 /** @typedef {import('./call-log.js').CallRecord} CallRecord */
 
@@ -21,8 +21,12 @@ import { CallLog, callsTool as toolOf } from './call-log.js';
  * @property {(input: any, context: SettledContext) => unknown} execute
  */
 
+/** By which calls are cancelled. @type {WeakMap<import('./call-log.js').Logged, AbortSignal>} */
+const signals = new WeakMap();
 /** Of all tools in this document. */
-const log = new CallLog();
+const log = new CallLog((call) =>
+  call.response ? saidBy(call.response) : signals.get(call)?.aborted ? CANCELLING : RUNNING,
+);
 
 /**
  * Wraps a tool, so that what becomes of its calls is known: `registerTool(settled({ name, execute, … }))`. A call that is not
@@ -54,7 +58,8 @@ export const callsTool = ({ name } = {}) => toolOf(log, name);
  */
 async function run(tool, input, context) {
   const signal = /** @type {AbortSignal} */ (context?.signal ?? new AbortController().signal);
-  const call = log.begin(tool.name, signal);
+  const call = log.begin(tool.name);
+  signals.set(call, signal);
   const { callId } = call;
   const start = performance.now();
   /** @type {unknown} */

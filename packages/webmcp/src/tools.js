@@ -3,6 +3,8 @@
  * a client of this library at the other end of a port, so a call goes through the same table as any other.
  */
 import { Client } from '../../../js/agent/client.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import { wholeOf } from '../../../js/driver/grace.js';
 import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { isRecord } from '../../../js/common/values.js';
@@ -10,7 +12,7 @@ import { followSignal } from '../../../js/common/signals.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { withBase64 } from '../../binary/src/binary.js';
-import { CALLS, CallLog, callsTool } from './call-log.js';
+import { CALLS, CANCELLING, CallLog, RUNNING, callsTool, saidBy } from './call-log.js';
 import { warn } from '../../../js/common/development.js';
 
 /** How often the app is asked whether what it decides by functions is available, in ms. */
@@ -35,9 +37,11 @@ export class Tools {
   /** Whether a tool was refused that may be taken later: another library may give up its name. */
   #retries = false;
   #onToolChange = () => this.#retries && this.update();
-  #log = new CallLog();
+  #log = new CallLog((call) => this.#became(call));
   #calls = callsTool(this.#log);
   #client;
+  /** The app's end of the session. @type {import('../../../js/app/connection.js').Connection | undefined} */
+  #connection;
   /** @type {Promise<void> | undefined} */
   #connecting;
   #poll;
@@ -54,6 +58,7 @@ export class Tools {
     this.#exposedTo = exposedTo.filter((origin) => isTrustworthy(origin) || this.#refuse(origin));
     this.#client = new Client(() => this.#open(), {
       agent: { name: 'WebMCP', version: '0' },
+      limits: { grace: wholeOf(app.exposed.grace) },
       // It is answered when the app is ready, or closed with it.
       timeout: 0,
       onCapabilitiesChanged: () => this.update(),
@@ -72,15 +77,17 @@ export class Tools {
     );
   }
 
+  /** @type {import('../../../js/app/expose.js').AppTransport | undefined} */
+  #transport;
+
   #open() {
     const { port1, port2 } = new MessageChannel();
-    this.#app.exposed.accept(
-      Object.assign(portTransport(port1), {
-        prepare: toPlain,
-        // Both ends live and die together.
-        carries: /** @type {const} */ (['frames']),
-      }),
-    );
+    this.#transport = Object.assign(portTransport(port1), {
+      prepare: toPlain,
+      // Both ends live and die together.
+      carries: /** @type {const} */ (['frames']),
+    });
+    this.#app.exposed.accept(this.#transport);
     return port2;
   }
 
@@ -90,6 +97,8 @@ export class Tools {
     await (this.#connecting ??= this.#client
       .reconnect()
       .finally(() => (this.#connecting = undefined)));
+    const { sessions } = this.#app.exposed;
+    this.#connection = sessions.find(({ first }) => first === this.#transport);
   }
 
   // --- The tools -----------------------------------------------------------------------------------
@@ -186,7 +195,7 @@ export class Tools {
   async #call(name, params, signal) {
     // The browser gives no reason.
     const { controller: stop, release } = followSignal(signal, REASON);
-    const record = this.#log.begin(name, stop.signal);
+    const record = this.#log.begin(name);
     const { callId } = record;
     /** @type {import('../../../js/wire/messages.js').Response} */
     let response;
@@ -207,6 +216,28 @@ export class Tools {
     if (response.error) response = { ...response, error: plainError(response.error) };
     this.#log.end(record, response);
     return { ...response, metadata: { ...response.metadata, callId } };
+  }
+
+  /** What became of a call, by the word of the app's core. @param {import('./call-log.js').Logged} call */
+  #became({ callId, response }) {
+    const { core, machine } = this.#connection ?? {};
+    machine?.advance(); // what is too old is forgotten
+    const isThere = core?.pointer && !machine?.failed;
+    const packed = isThere ? core.x.became(core.pointer, core.writeId(callId)) : 0;
+    const [fate, outcome] = [packed & 255, packed >> 8];
+    if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
+    if (packed) {
+      // Its handler gave what it may not have been possible to send.
+      const success =
+        outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response?.success !== false;
+      const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
+      const word = success ? undefined : abp.FATES[fate];
+      return saidBy({ success, cancelled, metadata: { outcome: word } });
+    }
+    if (!response) return RUNNING;
+    // It was not made, or its core is gone.
+    const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
+    return isElsewhere ? saidBy(response) : undefined;
   }
 
   /** Unregisters everything, and cancels what runs: WebMCP would let it run on. */

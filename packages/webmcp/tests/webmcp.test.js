@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AbpError, connect, expose } from '../../main/src/index.js';
 import { webmcp } from '../src/index.js';
+import { useClock } from '../../../tests/support/clock.js';
 import { fired, gate } from '../../rpc/tests/support/rpc.js';
 
 const A = 'https://a.example';
@@ -44,11 +45,11 @@ class Context {
 }
 
 /** An app whose page has this context, where it has registered its tools. It is closed with the test. */
-async function app(t, capabilities, { context = new Context(), exposedTo = [] } = {}) {
+async function app(t, capabilities, { context = new Context(), exposedTo = [], limits = {} } = {}) {
   const { port1, port2 } = new MessageChannel();
   const exposed = expose(
     { app: { id: 'x.y', name: 'X', version: '1' }, capabilities },
-    { port: port2, webmcp: webmcp({ origins: exposedTo }) },
+    { port: port2, limits, webmcp: webmcp({ origins: exposedTo }) },
   );
   globalThis.document = /** @type {any} */ ({ modelContext: context });
   t.after(() => delete globalThis.document);
@@ -101,6 +102,54 @@ test('a call that was cancelled before it began does not run', async (t) => {
   // Browsers before 153 and polyfills give no signal.
   assert.equal((await context.execute('count', {})).data, 1);
   assert.equal((await context.execute('count', {}, {})).data, 2);
+});
+
+test('what became of a call is told as long as its app waits for it', async (t) => {
+  const [started, told, released] = [gate(), gate(), gate()];
+  const slow = async (_params, { signal }) => {
+    started.open();
+    await fired(signal);
+    told.open();
+    await released.opened;
+    throw signal.reason;
+  };
+  const { context } = await app(t, { slow }, { limits: { grace: 100_000 } });
+  const controller = new AbortController();
+  const said = context.execute('slow', {}, controller);
+  await started.opened;
+  const clock = useClock(t);
+  controller.abort();
+  await told.opened;
+  clock.advance(99_000);
+  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+  released.open();
+  assert.equal((await said).metadata.outcome, 'stopped');
+});
+
+test('what had not returned when its caller was told is followed to its end', async (t) => {
+  const [started, released] = [gate(), gate()];
+  const deaf = async () => (started.open(), await released.opened);
+  const { context } = await app(t, { deaf }, { limits: { grace: 20 } });
+  const controller = new AbortController();
+  const said = context.execute('deaf', {}, controller);
+  await started.opened;
+  controller.abort();
+  assert.equal((await said).metadata.outcome, 'running');
+  const [{ state, outcome }] = await context.calls();
+  assert.deepEqual([state, outcome], ['cancelling', 'running']);
+  released.open();
+  let last;
+  while ((last = (await context.calls())[0]).state === 'cancelling')
+    await new Promise(setImmediate);
+  assert.deepEqual([last.state, last.outcome], ['cancelled', 'finished']);
+});
+
+test('what the app forgets is forgotten here, too', async (t) => {
+  const { context } = await app(t, { count: () => 1 }, { limits: { remembered: 2 } });
+  const ids = [];
+  for (let i = 0; i < 4; i++) ids.push((await context.execute('count')).metadata.callId);
+  const told = (await context.calls()).map(({ callId }) => callId);
+  assert.deepEqual(told, ids.slice(2).reverse());
 });
 
 test('a call whose handler goes on after a cancel is cancelling, and then what it came to', async (t) => {

@@ -194,16 +194,19 @@ export class ForeignCapabilities {
       stopping = inTime(this.#stop(id, reason, call), partOf(call.endpoint.grace));
     };
     try {
-      const response = await this.#app
-        .call(/** @type {string} */ (name), params, {
+      let response;
+      try {
+        response = await this.#app.call(/** @type {string} */ (name), params, {
           callId: id,
           ...(timeout && { timeout }),
           ...(progressToken !== undefined && {
             progressToken: progressToken === callId ? id : progressToken,
           }),
-        })
+        });
+      } finally {
         // An acknowledged cancel counts, whichever the app says first.
-        .finally(() => stopping);
+        await stopping;
+      }
       // With other members it would be taken for data.
       const { success, data, error, cancelled, metadata } = readResponse(response);
       if (success) return { success, data, metadata };

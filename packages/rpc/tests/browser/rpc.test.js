@@ -235,9 +235,11 @@ describe('the channel', () => {
       window.say('moved');
       const heard = () => window.got.filter(({ data }) => data['abp-bridge'] === 'taken');
       while (!heard().length) await new Promise((resolve) => setTimeout(resolve, 5));
-      window.say('here', { document: 'the next' });
       return heard().length;
     });
+    // What comes by the port and by the window has no order.
+    await page.waitForFunction(() => window.log.length);
+    await app.evaluate(() => window.say('here', { document: 'the next' }));
     await page.waitForFunction(() => window.log.includes('closed'));
     assert.equal(taken, 1);
     assert.deepEqual(await page.evaluate(() => window.log), ['by 1', 'closed']);

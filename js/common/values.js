@@ -35,6 +35,12 @@ export function isRecord(value) {
  */
 export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
 
+/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
+export const defined = (members) =>
+  /** @type {T} */ (
+    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+  );
+
 /**
  * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.
  * @param {unknown} list any value

@@ -4,11 +4,11 @@
  */
 import { requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
-import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { defined, getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
-import { CANCELLED, OUTCOME, defined, recordOf } from './protocol.js';
+import { CANCELLED, OUTCOME, recordOf } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
 /** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} IncomingRequest */
@@ -56,9 +56,7 @@ export const isCancelled = (error) =>
 
 /**
  * Calls a tool of the other side.
- * @param {Peer} peer
- * @param {{ name: string, arguments?: unknown }} params
- * @param {ToolOptions} options
+ * @param {Peer} peer @param {{ name: string, arguments?: unknown }} params @param {ToolOptions} options
  * @param {boolean} tells whether the other side tells what becomes of a cancelled call
  * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is named `AbortError` or
  *   `TimeoutError`, and its `data` says what became of the work: `{ outcome, report }`
@@ -98,8 +96,7 @@ export async function callTool(peer, params, options, tells) {
 
 /**
  * Whether a call was answered with nothing but that the other side closes: it has not failed, and what it does is not known.
- * @param {Peer} peer
- * @param {unknown} error
+ * @param {Peer} peer @param {unknown} error
  */
 function saysClosed(peer, error) {
   const { code, message } = peer.errorObject(rpc.RPC_CLOSED);
@@ -117,8 +114,7 @@ export const progressOf = ({ params, progress }) =>
 
 /**
  * Answers the other side's calls of tools, and tells what became of those that it has cancelled.
- * @param {Peer} peer
- * @param {(params: import('./protocol.js').Params, context: IncomingRequest) => unknown} run
+ * @param {Peer} peer @param {(params: import('./protocol.js').Params, context: IncomingRequest) => unknown} run
  */
 export function serveCalls(peer, run) {
   peer.handle('tools/call', (params, context) => run(recordOf(params), context));

@@ -9,8 +9,8 @@ import { windowChannel } from '../../rpc/src/channels.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { VIEW_REPLACED } from './protocol.js';
 
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
-/** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
+/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Peer } from '../../rpc/src/peer.js' */
 
 /**
  * @typedef {object} ConversationOptions

@@ -3,7 +3,7 @@ import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 import { unless } from '../../../js/common/waiting.js';
-import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
+import { defined, firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { callTool, progressOf, serveCalls } from './calls.js';
 import { Conversation } from './conversation.js';
@@ -17,7 +17,6 @@ import {
   SANDBOX,
   STATE,
   VERSION,
-  defined,
   infoOf,
   knows,
   notification,
@@ -444,9 +443,7 @@ export class Host {
 
   /**
    * Any request to the view.
-   * @param {string} method
-   * @param {unknown} [params]
-   * @param {RequestOptions} [options]
+   * @param {string} method @param {unknown} [params] @param {RequestOptions} [options]
    * @returns {Promise<any>}
    */
   async request(method, params = {}, options = {}) {
@@ -464,8 +461,7 @@ export class Host {
 
   /**
    * Any notification to the view, such as `notifications/tools/list_changed` of the server.
-   * @param {string} method
-   * @param {unknown} [params]
+   * @param {string} method @param {unknown} [params]
    */
   notify(method, params = {}) {
     if (method === 'notifications/tools/list_changed') this.#callable = undefined;
@@ -507,9 +503,7 @@ export class Host {
 
   /**
    * Calls a tool of the view.
-   * @param {string} name
-   * @param {unknown} [args]
-   * @param {import('./calls.js').ToolOptions} [options]
+   * @param {string} name @param {unknown} [args] @param {import('./calls.js').ToolOptions} [options]
    * @returns {Promise<any>} MCP's result. Rejects with an {@link RpcError}; see `callTool` of a view
    */
   async callTool(name, args = {}, options = {}) {

@@ -28,20 +28,20 @@ export function grantedOf(csp, permissions) {
   /** @type {string[]} */
   const dropped = [];
   const drop = (/** @type {string} */ where, /** @type {unknown} */ what) =>
-    dropped.push(`${where} ${String(what).slice(0, 100)}`);
+    void dropped.push(`${where} ${String(what).slice(0, 100)}`);
   /** @type {Record<string, string[]>} */
   const lists = {};
   for (const key of LISTS) {
     const list = getOwn(csp, key);
     if (list === undefined) continue;
-    lists[key] = sourcesOf(csp, key);
     if (!Array.isArray(list)) drop(key, typeof list);
     else if (list.length > MAX_SOURCES) drop(key, `beyond the first ${MAX_SOURCES}`);
-    for (const source of firstOf(list, MAX_SOURCES)) if (!isSource(source)) drop(key, source);
+    lists[key] = firstOf(list, MAX_SOURCES).filter(
+      (source) => isSource(source) || drop(key, source),
+    );
   }
   const asked = isRecord(permissions) ? Object.keys(permissions) : [];
-  for (const key of asked) if (!Object.hasOwn(FEATURES, key)) drop('permissions', key);
-  const known = asked.filter((key) => Object.hasOwn(FEATURES, key));
+  const known = asked.filter((key) => Object.hasOwn(FEATURES, key) || drop('permissions', key));
   return {
     ...(csp !== undefined && { csp: lists }),
     ...(permissions !== undefined && {
@@ -54,13 +54,11 @@ export function grantedOf(csp, permissions) {
 /** @param {unknown} source @returns {source is string} */
 const isSource = (source) => typeof source === 'string' && SOURCE.test(source);
 
-/** @param {unknown} csp @param {string} key */
-const sourcesOf = (csp, key) => firstOf(getOwn(csp, key), MAX_SOURCES).filter(isSource);
-
 /** The Content Security Policy of a view. @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out */
 export function policyOf(csp) {
   const sources = (/** @type {string} */ key) =>
-    sourcesOf(csp, key)
+    firstOf(getOwn(csp, key), MAX_SOURCES)
+      .filter(isSource)
       .map((source) => ` ${source}`)
       .join('');
   const resources = sources('resourceDomains');

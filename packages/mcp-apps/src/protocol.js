@@ -1,5 +1,5 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
-import { firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
+import { defined, firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
@@ -59,12 +59,6 @@ export const REFUSED = -32000;
 
 /** Content blocks of a result that are read. */
 const MAX_BLOCKS = 256;
-
-/** An object without the members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const defined = (members) =>
-  /** @type {T} */ (
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-  );
 
 /** Who somebody is, by their own account. @param {unknown} info @returns {{ name?: string, version?: string }} */
 export const infoOf = (info) => {

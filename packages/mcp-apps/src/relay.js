@@ -7,7 +7,7 @@ import { beginBefore } from '../../automation/src/foreign/begin-before.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
-import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { defined, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import {
   FATE_UNSTARTED,
   NO_ERROR,
@@ -16,7 +16,7 @@ import {
 } from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './calls.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, defined, recordOf } from './protocol.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
 
@@ -127,8 +127,7 @@ class ViewCapabilities {
   }
 
   /**
-   * @param {Call} call
-   * @param {import('../../../js/app/registry.js').CallContext} context
+   * @param {Call} call @param {import('../../../js/app/registry.js').CallContext} context
    * @returns {Promise<unknown>} the protocol's response
    */
   async run(call, { signal, progress, progressToken }) {

@@ -2,12 +2,12 @@
 import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
-import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { defined, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './calls.js';
-import { OUTCOME, defined, recordOf, textsOf } from './protocol.js';
+import { OUTCOME, recordOf, textsOf } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
 /** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */
@@ -76,8 +76,7 @@ async function plainResult(data) {
 
 /**
  * A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message.
- * @param {unknown} value
- * @param {(key: string, part: unknown) => unknown} [revive]
+ * @param {unknown} value @param {(key: string, part: unknown) => unknown} [revive]
  */
 function plain(value, revive) {
   const text = JSON.stringify(value, plainJson);

@@ -1,6 +1,7 @@
 /** Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of its SDK are given. */
 import { AbpError } from '../../../js/common/errors.js';
-import { MIME_TYPE, defined } from './protocol.js';
+import { defined } from '../../../js/common/values.js';
+import { MIME_TYPE } from './protocol.js';
 
 /** The metadata of a tool's view as hosts of before 2026 read it. */
 const OLD_KEY = 'ui/resourceUri';
@@ -14,8 +15,7 @@ const OLD_KEY = 'ui/resourceUri';
 
 /**
  * Registers a tool that has a view.
- * @param {AppServer} server
- * @param {string} name
+ * @param {AppServer} server @param {string} name
  * @param {Record<string, unknown> & { resourceUri: string, visibility?: ('model' | 'app')[], _meta?: Record<string, unknown> }} config
  *   the SDK's, `resourceUri` of the view (`ui://…`), and who may call the tool: the model, views, or both (both)
  * @param {Function} handler as the SDK's
@@ -36,8 +36,7 @@ export function registerAppTool(
 
 /**
  * Registers a view.
- * @param {AppServer} server
- * @param {string} name
+ * @param {AppServer} server @param {string} name
  * @param {string} uri `ui://…`
  * @param {Record<string, unknown> & { html: string | (() => string | Promise<string>), csp?: object, permissions?: object,
  *   prefersBorder?: boolean, domain?: string, _meta?: Record<string, unknown> }} config the SDK's, the document or what

@@ -4,11 +4,11 @@
  */
 import { invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { transfer } from '../../../js/common/transfer.js';
-import { getOwn, isRecord } from '../../../js/common/values.js';
+import { defined, getOwn, isRecord } from '../../../js/common/values.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { LIST_CHANGED } from '../../../js/wire/messages.js';
 import { ViewToolNames } from './names.js';
-import { defined } from './protocol.js';
+import {} from './protocol.js';
 import { toolResult } from './results.js';
 
 /** @import { Exposed } from '../../../js/app/expose.js' */
@@ -107,9 +107,7 @@ class AppTools {
   }
 
   /**
-   * @param {string} capability
-   * @param {unknown} params
-   * @param {AbortSignal} signal
+   * @param {string} capability @param {unknown} params @param {AbortSignal} signal
    * @param {((info: ProgressInfo) => void) | undefined} progress
    * @returns {Promise<Answer>}
    */

@@ -3,7 +3,7 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inLaterTurn } from '../../../js/common/turns.js';
-import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
+import { defined, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
@@ -13,7 +13,6 @@ import {
   OUTCOME,
   STATE,
   VERSION,
-  defined,
   infoOf,
   knows,
   notification,
@@ -291,9 +290,7 @@ export class View {
 
   /**
    * Calls a tool of the server that the view is from.
-   * @param {string} name
-   * @param {object} [args]
-   * @param {import('./calls.js').ToolOptions} [options]
+   * @param {string} name @param {object} [args] @param {import('./calls.js').ToolOptions} [options]
    * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an {@link RpcError} when the call
    *   was refused, or cancelled: then its name is `AbortError` or `TimeoutError`, and `data` says what became of the
    *   work, `{ outcome, report }`: `'unknown'` where the host does not tell
@@ -304,8 +301,7 @@ export class View {
 
   /**
    * Reads a resource of the server.
-   * @param {string} uri
-   * @param {RequestOptions} [options]
+   * @param {string} uri @param {RequestOptions} [options]
    * @returns {Promise<any>} `{ contents }`
    */
   readResource(uri, options) {
@@ -330,8 +326,7 @@ export class View {
 
   /**
    * Replaces what the model knows of the view at its next turn.
-   * @param {{ content?: unknown[], structuredContent?: object }} context
-   * @param {RequestOptions} [options]
+   * @param {{ content?: unknown[], structuredContent?: object }} context @param {RequestOptions} [options]
    */
   updateModelContext(context, options) {
     return this.#ask('ui/update-model-context', context, options);
@@ -339,9 +334,7 @@ export class View {
 
   /**
    * Asks for what has no result but that it was done. The host may refuse by an error or in a result.
-   * @param {string} method
-   * @param {object} params
-   * @param {RequestOptions} [options]
+   * @param {string} method @param {object} params @param {RequestOptions} [options]
    * @returns {Promise<void>}
    */
   async #ask(method, params, options) {
@@ -352,8 +345,7 @@ export class View {
 
   /**
    * Asks to be shown in another way. A host that says which ways it has is not asked for another.
-   * @param {DisplayMode} mode
-   * @param {RequestOptions} [options]
+   * @param {DisplayMode} mode @param {RequestOptions} [options]
    * @returns {Promise<DisplayMode>} the one that holds now, which may be another
    */
   async requestDisplayMode(mode, options) {
@@ -379,8 +371,7 @@ export class View {
   /**
    * Writes to the host's log.
    * @param {'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'} level
-   * @param {unknown} data
-   * @param {string} [logger]
+   * @param {unknown} data @param {string} [logger]
    */
   log(level, data, logger) {
     this.notify('notifications/message', { level, data, ...(logger && { logger }) });

@@ -3,7 +3,7 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { offAbort } from '../../../js/common/signals.js';
-import { getOwn } from '../../../js/common/values.js';
+import { defined, getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
@@ -23,8 +23,8 @@ const toldIn = (answer) =>
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-  const said = ['report', 'progress'].map((name) => [name, getOwn(told, name)]);
-  return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+  const [report, progress] = ['report', 'progress'].map((name) => getOwn(told, name));
+  return defined({ outcome, report, progress });
 }
 
 /** It is its own abort listener, so no closure is needed. */

@@ -72,7 +72,8 @@ export class ReceivedCall {
   #transfer;
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
-  #settled = () => {};
+  /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
+  #settled;
   /** @type {Promise<void> | undefined} */
   #settling;
   /** What its handler streams, if it does. @type {import('./partial-results.js').Iteration | undefined} */
@@ -216,7 +217,7 @@ export class ReceivedCall {
     const { handle } = this;
     machine.finish(this, ending);
     if (this.aborted) this.#peer.keep(this);
-    this.#settled();
+    this.#settled?.();
     if (machine.failed || !machine.core.isPending(handle)) this.batch?.ended(this);
     if (this.aborted) this.handle = ENDED;
   }
@@ -228,7 +229,7 @@ export class ReceivedCall {
     this.#cause = this.#peer.ended;
     this.#fire();
     this.#iteration?.stop(reason);
-    if (!this.#started) this.#settled();
+    if (!this.#started) this.#settled?.();
     // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
   }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { connect, expose } from '../../main/src/index.js';
-import { createPeer } from '../../rpc/src/index.js';
+import { RpcError, createPeer } from '../../rpc/src/index.js';
 import { createHost, createView, toolsOf } from '../src/index.js';
 import { allowOf, policyOf } from '../src/policy.js';
 import { SOURCES } from '../../../tests/support/stopped-sources.js';
@@ -356,6 +356,30 @@ test('where the other side does not tell, a cancelled call rejects at once and c
   const { err } = await calling;
   assert.deepEqual([err.name, err.data], ['AbortError', { outcome: 'unknown' }]);
   assert.ok(sent('view').every(({ method }) => method !== OUTCOME));
+});
+
+test('what becomes of a cancelled call at a server that is somebody else’s is not known, unless its client says it', async (t) => {
+  for (const [thrown, became] of [
+    [new DOMException('stopped', 'AbortError'), { outcome: 'unknown' }],
+    [new RpcError(-32800, 'stopped', { outcome: 'stopped' }), { outcome: 'stopped' }],
+    [new Error('broken'), { outcome: 'failed' }],
+  ]) {
+    const started = gate();
+    const server = {
+      async request(method, _params, { signal } = {}) {
+        if (method === 'tools/list') return { tools: [{ name: 'x' }] };
+        started.open();
+        await fired(signal);
+        throw thrown;
+      },
+    };
+    const { view } = await ends(t, { host: { server } });
+    const controller = new AbortController();
+    const calling = outcome(view.callTool('x', {}, { signal: controller.signal }));
+    await started.opened;
+    controller.abort('enough');
+    assert.deepEqual((await calling).err.data, became);
+  }
 });
 
 test('a timeout cancels, and says so', async (t) => {

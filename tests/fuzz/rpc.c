@@ -144,6 +144,10 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
     abp_peer_number(peer, call);
     REQUIRE(!abp_peer_running(peer, call) || abp_peer_pending(peer, call));
     REQUIRE(abp_rpc_error_message((int)take32(bytes)));
+    id = take_rpc_id(bytes);
+    abp_outcome outcome;
+    const abp_fate fate = abp_peer_became(peer, &id, &outcome, &call);
+    REQUIRE((fate == ABP_FATE_RUNNING) == abp_peer_pending(peer, call));
     for (int counter = 0; counter < ABP_COUNTERS; counter++)
       abp_peer_count(peer, (abp_counter)counter);
   }

@@ -11,7 +11,7 @@ import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
 import { CANCELLED, OUTCOME, recordOf } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
-/** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} IncomingRequest */
+/** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} ReceivedCall */
 
 /**
  * @typedef {object} ToolOptions How a tool is called.
@@ -108,13 +108,13 @@ function saysClosed(peer, error) {
   );
 }
 
-/** What takes the progress of a request, if its caller wants it. @param {IncomingRequest} context */
+/** What takes the progress of a request, if its caller wants it. @param {ReceivedCall} context */
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 
 /**
  * Answers the other side's calls of tools, and tells what became of those that it has cancelled.
- * @param {Peer} peer @param {(params: import('./protocol.js').Params, context: IncomingRequest) => unknown} run
+ * @param {Peer} peer @param {(params: import('./protocol.js').Params, context: ReceivedCall) => unknown} run
  */
 export function serveCalls(peer, run) {
   peer.handle('tools/call', (params, context) => run(recordOf(params), context));

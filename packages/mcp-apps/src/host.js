@@ -24,7 +24,7 @@ import {
 } from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
 
-/** @import { ReceivedCall as IncomingRequest } from '../../rpc/src/received-call.js' */
+/** @import { ReceivedCall } from '../../rpc/src/received-call.js' */
 /** @import { Transport } from '../../../js/transports/transport.js' */
 /** @import { Peer, RequestOptions } from '../../rpc/src/peer.js' */
 /** @import { HostContext, Params } from './protocol.js' */
@@ -100,14 +100,14 @@ const TOLD = [PARTIAL, INPUT, RESULT, STOPPED];
  * @property {boolean} [listChanged] whether `host.notify` tells the view what the server says of changes of its lists, by
  *   `notifications/tools/list_changed` and `notifications/resources/list_changed` (false)
  * @property {any} [state] what the view has kept when it was there before: `state` of the host that it had then
- * @property {(url: string, context: IncomingRequest) => unknown} [onOpenLink] gets addresses of the web only. This and the
+ * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the web only. This and the
  *   following refuse by throwing; without one of them, what it is for is refused
- * @property {(content: any, context: IncomingRequest) => any} [onMessage] takes a message that the view adds to the conversation
+ * @property {(content: any, context: ReceivedCall) => any} [onMessage] takes a message that the view adds to the conversation
  * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes what the view wants the model to know
- * @property {(contents: any, context: IncomingRequest) => any} [onDownloadFile] saves what the view offers for download
+ * @property {(contents: any, context: ReceivedCall) => any} [onDownloadFile] saves what the view offers for download
  * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that holds now. It is asked for
  *   modes that the view has declared and, if the context has `availableDisplayModes`, that are among them
- * @property {(params: any, context: IncomingRequest) => any} [onCreateMessage] answers `sampling/createMessage`
+ * @property {(params: any, context: ReceivedCall) => any} [onCreateMessage] answers `sampling/createMessage`
  * @property {(params: any) => void} [onLog] called with what the view logs
  * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without it the iframe follows the
  *   view's height
@@ -296,7 +296,7 @@ export class Host {
   #serve(peer) {
     const options = this.#options;
     const { server } = options;
-    /** @param {string} method @param {(params: Params, context: IncomingRequest) => unknown} handler */
+    /** @param {string} method @param {(params: Params, context: ReceivedCall) => unknown} handler */
     const serve = (method, handler) =>
       peer.handle(method, async (params, context) => {
         await this.#requireBegun(context);
@@ -336,7 +336,7 @@ export class Host {
     return { state: this.state };
   }
 
-  /** What comes between the handshake and its end waits for that. @param {IncomingRequest} context */
+  /** What comes between the handshake and its end waits for that. @param {ReceivedCall} context */
   async #requireBegun({ signal }) {
     if (this.#initialized) return;
     if (this.viewInfo.name === undefined || this.#early === MAX_EARLY) {
@@ -351,7 +351,7 @@ export class Host {
     signal.throwIfAborted();
   }
 
-  /** Asks the server. @param {string} method @param {unknown} params @param {IncomingRequest} context */
+  /** Asks the server. @param {string} method @param {unknown} params @param {ReceivedCall} context */
   async #ask(method, params, context) {
     const { server } = this.#options;
     const { signal } = context;

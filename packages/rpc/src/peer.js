@@ -870,7 +870,8 @@ export class Peer {
   #end(closedBy, cause, input) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
-    this.machine.feed((x, peer) => x[input](peer));
+    // By its name: published modules have shorter ones.
+    this.machine.feed((x, peer) => (input === 'lost' ? x.lost(peer) : x.close(peer)));
     this.#dispose();
   }
 

@@ -43,11 +43,9 @@ export async function identityOf({ messageId, ...content }, { tenant, user, meta
   return { key: key.length <= MAX_KEY_LENGTH ? key : await shorten(key), digest };
 }
 
-/** @param {Identity} identity @returns {Promise<Mark>} */
-export const markOf = async ({ key, digest }) => ({
-  name: await digestOf(key),
-  digest: await digest,
-});
+/** @param {Identity} identity @returns {Promise<Mark | undefined>} undefined where there are no digests: only this process knows it */
+export const markOf = async ({ key, digest }) =>
+  crypto.subtle && { name: await digestOf(key), digest: await digest };
 
 /** Pages without TLS have no digests. @param {string} text */
 const shorten = async (text) => (crypto.subtle ? digestOf(text) : text);

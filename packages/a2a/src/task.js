@@ -48,6 +48,10 @@ function checkParts(given, parts) {
     throw new TypeError('`parts` must be a list of { text }, { data }, { url } and { raw }');
 }
 
+/** Characters of a message, but for its ids, which are those of its task. @param {Message} message */
+const lengthOf = ({ taskId: _task, contextId: _context, ...message }) =>
+  JSON.stringify(message).length;
+
 /** What is stored of a task, in the form of packages/a2a/src/dialects.js. */
 export class StoredTask {
   /** @type {Artifact[]} */
@@ -91,8 +95,9 @@ export class StoredTask {
     return ended(readState(this.status.state));
   }
 
-  /** @internal @param {Message} message @param {number} [size] its characters */
-  remember(message, size = JSON.stringify(message).length) {
+  /** @internal @param {Message} message */
+  remember(message) {
+    const size = lengthOf(message);
     this.history.push(message);
     this.#lengths.push(size);
     this.size += size;
@@ -109,9 +114,9 @@ export class StoredTask {
   learn(metadata) {
     const { message } = this.status;
     if (!message || message !== this.history.at(-1)) return;
-    const before = JSON.stringify(message).length;
+    const before = lengthOf(message);
     message.metadata = { ...message.metadata, ...metadata };
-    const grows = JSON.stringify(message).length - before;
+    const grows = lengthOf(message) - before;
     this.#lengths[this.#lengths.length - 1] += grows;
     this.size += grows;
   }
@@ -126,11 +131,25 @@ export class StoredTask {
     return append ? size : size - (this.#sizes.get(id) ?? 0);
   }
 
-  /** @internal @param {string} id of an artifact @param {number} by characters */
-  grow(id, by) {
-    this.#sizes.set(id, (this.#sizes.get(id) ?? 0) + by);
-    this.artifactsSize += by;
-    this.size += by;
+  /**
+   * Adds an artifact, or what comes to one.
+   * @internal
+   * @param {Artifact} artifact
+   * @param {number} place among the task's artifacts
+   * @param {boolean} append whether its parts come to those that are there
+   * @param {number} grows characters
+   */
+  take(artifact, place, append, grows) {
+    const { artifactId, parts, metadata, ...rest } = artifact;
+    const stored = this.artifacts[place];
+    if (append) {
+      Object.assign(stored, rest);
+      stored.parts.push(...parts);
+      if (metadata) stored.metadata = { ...stored.metadata, ...metadata };
+    } else this.artifacts[place] = { ...artifact, parts: [...parts] };
+    this.#sizes.set(artifactId, (this.#sizes.get(artifactId) ?? 0) + grows);
+    this.artifactsSize += grows;
+    this.size += grows;
   }
 }
 
@@ -144,6 +163,8 @@ export class ExecutorContext {
   #reason;
   /** @type {AbortController | undefined} */
   #controller;
+  /** Whether another message has taken over. @internal */
+  replaced = false;
   /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
   attempt = 1;
 

@@ -86,11 +86,11 @@ function checkPart(part, at) {
 }
 
 /**
- * The message of a request, its configuration, and how long the message is.
+ * The message of a request, and its configuration.
  * @param {unknown} params
  * @param {Dialect} dialect
  * @param {boolean} pushes whether the agent sends push notifications
- * @returns {{ message: Message, configuration: unknown, size: number }}
+ * @returns {{ message: Message, configuration: unknown }}
  */
 export function readSend(params, dialect, pushes) {
   const given = getField(params, 'message');
@@ -125,7 +125,7 @@ export function readSend(params, dialect, pushes) {
   // The gem makes one up.
   if (!message.messageId && dialect === DIALECTS.gem) message.messageId = newId();
   if (!message.messageId) throw invalid('message.messageId', 'is required');
-  return { message, configuration, size: JSON.stringify(message).length };
+  return { message, configuration };
 }
 
 /** What a message says of push notifications, or undefined. @param {unknown} configuration @returns {unknown} */

@@ -127,3 +127,18 @@ test('a message that is thought about while the agent begins to drain begins no 
   await drained;
   assert.deepEqual(works, ['work']);
 });
+
+test('an agent that is closed refuses what comes then, as one that drains does, and says that it can be tried elsewhere', async () => {
+  for (const optionsOf of [STORES['in memory'], STORES['in a store']]) {
+    const agent = createTaskServer({ card: CARD, execute: () => {} }, optionsOf());
+    agent.close();
+    const request = new Request('http://agent.example/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...V1.headers },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: V1.list, params: {} }),
+    });
+    const response = await agent.fetch(request);
+    assert.deepEqual([response.status, response.headers.get('retry-after')], [503, '1']);
+    assert.equal((await response.json()).error.message, 'The agent is closing');
+  }
+});

@@ -65,8 +65,6 @@ export const createRequestHandler = (agentCard, executor, options) =>
 export class TaskRequestHandler {
   /** Those that have made a request here, by the user whom its run is told. @type {WeakMap<any, Call>} */
   #calls = new WeakMap();
-  /** The latest run of each task. @type {Map<string, ExecutorContext>} */
-  #runs = new Map();
   #card;
   #executor;
   #extended;
@@ -216,7 +214,6 @@ export class TaskRequestHandler {
   async #execute(run) {
     const { message, signal, task, attempt } = run;
     const { user, headers, tenant = '', extensions, metadata } = /** @type {any} */ (run.request);
-    this.#runs.set(task.id, run);
     const types = await sdk();
     // There is none if another process has received it.
     const call = this.#calls.get(user);
@@ -256,9 +253,8 @@ export class TaskRequestHandler {
       publish(published);
     };
     const cancel = async () => {
-      // A message that has taken over is being run by then: the SDK would cancel that.
-      await Promise.resolve();
-      if (this.#runs.get(task.id) !== run) return;
+      // The SDK would cancel the run of the message that has taken over.
+      if (run.replaced) return;
       await this.#executor.cancelTask(task.id, bus);
     };
     const onAbort = () => void cancel().catch(reportError);
@@ -270,7 +266,6 @@ export class TaskRequestHandler {
       if (stopped) signal.throwIfAborted();
     } finally {
       signal.removeEventListener('abort', onAbort);
-      if (this.#runs.get(task.id) === run) this.#runs.delete(task.id);
     }
   }
 

@@ -13,7 +13,7 @@ import { statusOf, withOutcome } from '../task.js';
 import { keepEvent, printRecord } from './records.js';
 
 /** @import { Message, Status } from '../dialects.js' */
-/** @import { Entry } from '../task-store.js' */
+/** @import { Entry } from '../shown-tasks.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
@@ -63,6 +63,7 @@ export class Owner {
   constructor(logs, replica, handle, lease) {
     this.#logs = logs;
     this.#replica = replica;
+    this.table = logs.table;
     this.handle = handle;
     this.#lease = lease;
     this.epoch = replica.epoch + 1;
@@ -74,10 +75,6 @@ export class Owner {
   /** How many events wait to be stored. */
   get waiting() {
     return this.#queue.length;
-  }
-
-  get table() {
-    return this.#logs.table;
   }
 
   // --- What is decided ---------------------------------------------------------------------------------
@@ -105,6 +102,7 @@ export class Owner {
         resolve(undefined);
       };
     });
+    if (this.context) this.context.replaced = true;
     this.act(verdict, { run });
     return /** @type {Promise<void>} */ (stored);
   }
@@ -297,9 +295,16 @@ export class Owner {
     this.act(this.table.wish(this.handle, this.#logs.host.grace), { reason });
   }
 
-  /** An executor has returned. @param {import('../task.js').ExecutorContext} context */
-  returned(context) {
+  /**
+   * An executor has returned.
+   * @param {import('../task.js').ExecutorContext} context
+   * @param {number} run
+   * @param {core.TaskReturn} how
+   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is
+   */
+  returned(context, run, how, failure) {
     if (this.context === context) this.context = undefined;
+    this.act(this.table.returns(this.handle, run, how), failure);
     this.rest();
   }
 

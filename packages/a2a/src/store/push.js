@@ -12,7 +12,7 @@ import { requireExactly } from '../exact-options.js';
 import { invalid } from '../validation.js';
 
 /** @import { Dialect, Status, Task } from '../dialects.js' */
-/** @import { Entry } from '../task-store.js' */
+/** @import { Entry } from '../shown-tasks.js' */
 
 /** Addresses of one task. */
 const MAX_CONFIGS = 16;

@@ -10,7 +10,7 @@ import { MAX_HISTORY_MESSAGES } from '../task.js';
 import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
-/** @import { Entry } from '../task-store.js' */
+/** @import { Entry } from '../shown-tasks.js' */
 /** @import { Message } from '../dialects.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */

@@ -21,7 +21,7 @@ import { Takeover } from './takeover.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message } from '../dialects.js' */
-/** @import { Entry } from '../task-store.js' */
+/** @import { Entry } from '../shown-tasks.js' */
 /** @import { Lease } from './membership.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
@@ -340,7 +340,8 @@ export class TaskLogs {
 
   /** What is not shown any more is nowhere else. @param {Replica} replica */
   #forgetLog({ id, owner }) {
-    if (this.backend.alone && !owner && !this.#replicas.has(id)) void this.backend.forget(id);
+    if (this.backend.alone && !owner && !this.#replicas.has(id))
+      this.backend.forget(id).catch(() => {});
   }
 
   /**

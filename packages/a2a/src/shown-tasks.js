@@ -1,0 +1,280 @@
+/**
+ * The tasks that an agent shows. What is stored of a task is told here, to all of its streams the same. The core's table says
+ * what is told, and how long a task that has ended is remembered; if all take too much room, it is forgotten earlier.
+ */
+import * as abp from '../../../js/driver/abp-boundary.js';
+import * as core from './tasks-boundary.js';
+import { DIALECTS, readState } from './dialects.js';
+import { outcomeOf } from './outcome.js';
+import { refusal } from './refusals.js';
+import { PrintedEvent } from './reply.js';
+import { StoredTask, statusOf } from './task.js';
+import { TaskTable, ended } from './tasks-core.js';
+
+/** @import { Artifact, Event, Metadata, Status } from './dialects.js' */
+/** @import { Origin, TaskEvent } from './store/records.js' */
+/** @import { Replica } from './store/replica.js' */
+
+/** The verdict on a task that is lost, where the core does not say it any more. */
+const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
+
+/** A task, and who looks at it. */
+export class Entry {
+  /** @type {Set<import('./reply.js').Stream>} */
+  streams = new Set();
+  /** Who waits for the task to settle, and how they are answered when it will not here. @type {Map<() => void, (error: unknown) => void>} */
+  waiting = new Map();
+  /** Where its states are sent, by the ids that clients gave. @type {Map<string, import('./store/push.js').PushConfig>} */
+  pushes = new Map();
+  /** The task's characters when it was last measured. */
+  counted = 0;
+  /** The number of the latest event that was told, if a reader can go on behind it. @type {string | undefined} */
+  number;
+
+  /**
+   * @param {TaskTable} table
+   * @param {core.Task} handle
+   * @param {StoredTask} task
+   * @param {Replica} replica its log, as it is read
+   * @param {import('./dialects.js').Dialect} dialect of the message that began it
+   */
+  constructor(table, handle, task, replica, dialect) {
+    this.table = table;
+    this.handle = handle;
+    this.task = task;
+    this.replica = replica;
+    this.dialect = dialect;
+  }
+
+  /** Ends all streams. */
+  endStreams() {
+    for (const stream of this.streams) stream.end();
+    this.streams.clear();
+  }
+}
+
+export class ShownTasks {
+  /** @type {Map<number, Entry>} */
+  #entries = new Map();
+  /** Those that have ended, the earliest first. @type {Set<Entry>} */
+  #finished = new Set();
+  #size = 0;
+  #limits;
+  #delegate;
+
+  /**
+   * @param {import('./tasks-core.js').TaskLimits & { maxTask: number, maxStored: number }} limits
+   * @param {object} delegate
+   * @param {(entry: Entry) => void} delegate.onForget a task is shown no more
+   * @param {(entry: Entry, status: Status) => void} delegate.onLost a task was told as failed that is lost
+   * @param {() => void} delegate.onFailure the core has failed: what is shown is forgotten after this
+   */
+  constructor(limits, delegate) {
+    this.#limits = limits;
+    this.#delegate = delegate;
+    this.table = this.#newTable();
+  }
+
+  #newTable() {
+    return new TaskTable(this.#limits, {
+      onDue: (task, verdict) => {
+        const entry = this.#entries.get(task);
+        if (entry) this.#act(entry, verdict);
+      },
+      onFailure: () => {
+        const entries = [...this];
+        this.table = this.#newTable();
+        this.#delegate.onFailure();
+        for (const entry of entries) {
+          // Whoever reads what is stored comes back.
+          entry.endStreams();
+          this.drop(entry);
+        }
+      },
+    });
+  }
+
+  [Symbol.iterator]() {
+    return this.#entries.values();
+  }
+
+  /** @param {unknown} id */
+  find(id) {
+    return this.#entries.get(this.table.find(id));
+  }
+
+  // --- What a log says ---------------------------------------------------------------------------------
+
+  /** Shows a task. @param {Replica} replica @param {Origin} origin @returns {Entry} */
+  adopt(replica, { contextId, tenant, user, dialect }) {
+    const { table } = this;
+    const { id } = replica;
+    const handle = table.add(id, core.TASK_UNKNOWN);
+    if (handle <= 0) throw refusal(handle);
+    const task = new StoredTask(id, contextId, this.#limits.maxTask, { user, tenant });
+    const own = /** @type {core.Task} */ (handle);
+    const entry = new Entry(table, own, task, replica, DIALECTS[dialect]);
+    this.#entries.set(handle, entry);
+    this.update(entry);
+    return entry;
+  }
+
+  /**
+   * Tells a state.
+   * @param {Entry} entry
+   * @param {Status} status
+   * @param {string} [number] of the event
+   * @param {(entry: Entry) => void} [before] is called when the state is the task's, and nobody was told
+   */
+  status(entry, status, number, before) {
+    const verdict = entry.table.says(entry.handle, 0, readState(status.state), core.TASK_NEWS);
+    before?.(entry);
+    this.#act(entry, verdict, status, number);
+  }
+
+  /** Tells an artifact. @param {Entry} entry @param {TaskEvent & { k: 'artifact' }} event @param {string} [number] */
+  artifact(entry, { artifact, size, append, last }, number) {
+    const { task } = entry;
+    const { artifactId } = artifact;
+    const verdict = entry.table.artifact(entry.handle, 0, artifactId, append);
+    const how = verdict & 3;
+    if (verdict < 0 || how === core.ARTIFACT_DROP) return;
+    const grows = task.growth(artifactId, size, append);
+    task.take(artifact, verdict >> 2, how === core.ARTIFACT_APPEND, grows);
+    this.update(entry);
+    this.#tell(entry, artifactEvent(task, artifact, append, last), number);
+  }
+
+  /** What became of the work of a task that has ended is known. @param {Entry} entry @param {Metadata} metadata */
+  learn(entry, metadata) {
+    entry.task.learn(metadata);
+    this.update(entry);
+  }
+
+  /** A task fails that nobody can go on with. @param {Entry} entry */
+  lost(entry) {
+    const { task } = entry;
+    const metadata = outcomeOf(abp.FATE_UNKNOWN);
+    const message = { parts: [{ text: 'The agent lost the task' }], metadata };
+    /** @type {Status} */
+    const status = {
+      state: 'failed',
+      timestamp: new Date().toISOString(),
+      ...statusOf(task, message),
+    };
+    const { table, handle } = entry;
+    const verdict = table.says(handle, 0, core.TASK_FAILED, core.TASK_NEWS) || LOST;
+    this.#act(entry, verdict, status);
+    this.#delegate.onLost(entry, status);
+    this.drop(entry);
+  }
+
+  /** Carries out a verdict of the core. @param {Entry} entry @param {number} verdict @param {Status} [status] @param {string} [number] */
+  #act(entry, verdict, status, number) {
+    if (verdict <= 0) return;
+    const { task, streams, waiting } = entry;
+    const end = (verdict & core.TASK_END) !== 0;
+    const park = (verdict & core.TASK_PARK) !== 0;
+    if (verdict & core.TASK_TELL && status) {
+      task.status = status;
+      if (status.message) task.remember(status.message);
+      this.update(entry);
+      this.#tell(entry, statusEvent(task, status, end || park), number);
+    }
+    if (verdict & core.TASK_SETTLE) {
+      const settling = [...waiting.keys()];
+      waiting.clear();
+      for (const settle of settling) settle();
+    }
+    for (const stream of streams)
+      if (end || (park && !stream.lasting)) {
+        stream.end();
+        streams.delete(stream);
+      }
+    if (verdict & core.TASK_FORGET) this.#delete(entry);
+  }
+
+  /** @param {Entry} entry @param {Event} event @param {string} [number] */
+  #tell({ streams }, event, number) {
+    if (streams.size === 0) return;
+    const printed = new PrintedEvent(event, number);
+    for (const stream of streams) if (!stream.send(printed)) streams.delete(stream);
+  }
+
+  // --- Room --------------------------------------------------------------------------------------------
+
+  /** A task has grown, or ended. @param {Entry} entry */
+  update(entry) {
+    if (this.#entries.get(entry.handle) !== entry) return;
+    this.#size += entry.task.size - entry.counted;
+    entry.counted = entry.task.size;
+    if (entry.task.terminal) this.#finished.add(entry);
+    this.makeRoom(0);
+  }
+
+  /**
+   * Forgets finished tasks until there is room.
+   * @param {number} size characters that are to come
+   * @returns {boolean} whether there is
+   */
+  makeRoom(size) {
+    const { maxStored } = this.#limits;
+    for (const entry of this.#finished) {
+      if (this.#size + size <= maxStored) break;
+      // Not while its executor runs.
+      if (!entry.replica.owner?.context) this.drop(entry);
+    }
+    return this.#size + size <= maxStored;
+  }
+
+  /** Shows a task no more. @param {Entry} entry */
+  drop(entry) {
+    entry.table.forget(entry.handle);
+    this.#delete(entry);
+  }
+
+  /** @param {Entry} entry */
+  #delete(entry) {
+    if (this.#entries.get(entry.handle) !== entry) return;
+    this.#entries.delete(entry.handle);
+    this.#finished.delete(entry);
+    this.#size -= entry.counted;
+    this.#delegate.onForget(entry);
+  }
+}
+
+/** @param {StoredTask} task @param {Status} status @param {boolean} final @returns {Event} */
+const statusEvent = ({ id: taskId, contextId }, status, final) => ({
+  kind: 'status',
+  taskId,
+  contextId,
+  status,
+  final,
+});
+
+/** @param {StoredTask} task @param {Artifact} artifact @param {boolean} append @param {boolean} lastChunk @returns {Event} */
+const artifactEvent = ({ id: taskId, contextId }, artifact, append, lastChunk) => ({
+  kind: 'artifact',
+  taskId,
+  contextId,
+  artifact,
+  append,
+  lastChunk,
+});
+
+/**
+ * What streams were told of an event of a task's log.
+ * @param {StoredTask} task
+ * @param {import('./store/replay.js').Numbered} one
+ * @returns {PrintedEvent[]} none, or one
+ */
+export function eventsOf(task, { event, number }) {
+  if (event.k === 'artifact')
+    return [
+      new PrintedEvent(artifactEvent(task, event.artifact, event.append, event.last), number),
+    ];
+  if (event.k !== 'run' && event.k !== 'status') return [];
+  const state = readState(event.status.state);
+  const final = ended(state) || state === core.TASK_INPUT_REQUIRED;
+  return [new PrintedEvent(statusEvent(task, event.status, final), number)];
+}

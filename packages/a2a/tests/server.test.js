@@ -441,6 +441,8 @@ test('so many finished tasks are remembered, and so many may live', async () => 
   await two.stream.rest();
   assert.equal(agent.counters.finished, 1);
   assert.equal((await asked(url, names, 'get', one.id)).error.code, -32001);
+  const { totalSize } = (await ask(url, names.list, {}, names.headers)).result;
+  assert.equal(totalSize, 1);
   assert.equal((await ask(url, 'tasks/list', {})).result.length, 1);
 });
 

@@ -26,20 +26,17 @@ _Static_assert(ABP_NOTIFICATIONS == 1 && ABP_OUTCOMES == 1 << 8, "each bit has i
 #define ALL_FEATURES (2 * ABP_OUTCOMES - 1)
 
 /* By kind; then other names of some, by which nothing is printed. */
-static const char TYPES[] =
-    "initialize\0"
-    "initialize-result\0"
+static const char TYPES[] = ABP_TYPE_INITIALIZE
+    "\0" ABP_TYPE_INITIALIZE_RESULT "\0"
     "capabilities/cancel\0"
-    "capabilities/cancel-result\0"
-    "shutdown\0"
+    "capabilities/cancel-result\0" ABP_TYPE_SHUTDOWN "\0"
     "bridge/ping\0"
     "bridge/pong\0"
     "bridge/bye\0"
     "capabilities/cancel\0"
     "bridge/cancel\0" ABP_TYPE_CALL "\0" ABP_TYPE_CALL_RESULT "\0" ABP_TYPE_ANSWER "\0"
     "notification\0"
-    "progress\0" ABP_TYPE_QUESTION "\0"
-    "bridge/chunk\0"
+    "progress\0" ABP_TYPE_QUESTION "\0" ABP_TYPE_CHUNK "\0"
     "bridge/credit\0"
     "cancel-result\0"
     "call-result";

@@ -11,6 +11,11 @@
 #define ABP_TYPE_CALL_RESULT "capabilities/call-result"
 #define ABP_TYPE_ANSWER "elicitation/response"
 #define ABP_TYPE_QUESTION "elicitation/request"
+/* Types that are looked for on the way to or from a core. */
+#define ABP_TYPE_INITIALIZE "initialize"
+#define ABP_TYPE_INITIALIZE_RESULT "initialize-result"
+#define ABP_TYPE_SHUTDOWN "shutdown"
+#define ABP_TYPE_CHUNK "bridge/chunk"
 
 struct wire {
   json_value *message; /* the one being worked on: its strings are borrowed until the next input */

@@ -150,7 +150,7 @@ export class Exposed {
       (...heard) => this.#whenReady(() => this.#heard(...heard)),
       (origin, event) => {
         // So that the app's author finds out.
-        if (getOwn(event.data, 'type') === 'initialize')
+        if (getOwn(event.data, 'type') === abp.TYPE_INITIALIZE)
           tell((dev) => dev.tellRefused(/** @type {string[]} */ (this.#options.origins), origin));
       },
     );
@@ -274,7 +274,7 @@ export class Exposed {
     const type = getOwn(data, 'type');
     // Other messages on this window are not ours, and are never answered.
     if (typeof type !== 'string') return;
-    const begins = type === 'initialize';
+    const begins = type === abp.TYPE_INITIALIZE;
     let connection = [...this.#connections].find(
       ({ first }) => first.target === source && first.origin === origin,
     );

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 216293641;
+export const ABI = 1054581911;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -140,6 +140,10 @@ export const TYPE_CALL = 'capabilities/call';
 export const TYPE_CALL_RESULT = 'capabilities/call-result';
 export const TYPE_ANSWER = 'elicitation/response';
 export const TYPE_QUESTION = 'elicitation/request';
+export const TYPE_INITIALIZE = 'initialize';
+export const TYPE_INITIALIZE_RESULT = 'initialize-result';
+export const TYPE_SHUTDOWN = 'shutdown';
+export const TYPE_CHUNK = 'bridge/chunk';
 
 /** Where the fields of abp_action lie, in bytes. */
 export const ACTION_KIND = 0;

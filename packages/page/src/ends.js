@@ -22,10 +22,10 @@ export class AppEnd {
   /** @param {any} message @param {Transferable[]} [transfer] */
   post({ payload, ...message }, transfer) {
     const { type } = message;
-    if (type === 'initialize-result') return this.newcomer?.answered(message, payload);
+    if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
     // It is read later. Of results, what cannot be copied stays in this page, where it can be used.
     const copy = () => copyOf(payload, transfer);
-    if (type === 'bridge/chunk') payload = copy();
+    if (type === abp.TYPE_CHUNK) payload = copy();
     else if (type === abp.TYPE_CALL_RESULT) payload = safely(copy, payload);
     return this.agent?.onMessage({ ...message, payload }, []);
   }
@@ -63,7 +63,7 @@ export class AgentEnd {
   post(message) {
     const app = this.#app;
     if (!app.isOpen) return queueMicrotask(() => this.onClose());
-    if (message.type === 'initialize') {
+    if (message.type === abp.TYPE_INITIALIZE) {
       // It is repeated where its answer took long. A second one would end the session that it began.
       if (app.agent === this) return;
       app.newcomer = this;
@@ -98,7 +98,7 @@ export class AgentEnd {
 
   /** Ends the session. The app says what became of its calls, before the client ends them. @param {unknown} payload */
   async leave(payload = {}) {
-    await this.#hand({ type: 'shutdown', timestamp: Date.now(), payload });
+    await this.#hand({ type: abp.TYPE_SHUTDOWN, timestamp: Date.now(), payload });
     this.close();
   }
 

@@ -1,4 +1,5 @@
 /** The session with an app of others' making, before that of an agent. */
+import * as abp from '../../../../js/driver/abp-boundary.js';
 import { toErrorObject } from '../../../../js/common/errors.js';
 import { getOwn } from '../../../../js/common/values.js';
 
@@ -13,7 +14,8 @@ export function beginBefore(connection, begin) {
   /** The id of the `initialize` that waits. @type {unknown} */
   let asked;
   connection.receive = (data, ports, via = first) => {
-    if (via !== first || getOwn(data, 'type') !== 'initialize') return receive(data, ports, via);
+    if (via !== first || getOwn(data, 'type') !== abp.TYPE_INITIALIZE)
+      return receive(data, ports, via);
     const id = getOwn(data, 'id');
     // It is repeated until it is answered.
     if (id === asked) return;
@@ -24,7 +26,7 @@ export function beginBefore(connection, begin) {
         () => receive(data, ports, via),
         (error) => {
           const payload = { success: false, error: toErrorObject(error) };
-          via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
+          via.post({ type: abp.TYPE_INITIALIZE_RESULT, id, timestamp: Date.now(), payload });
         },
       )
       .then(() => (asked = undefined));

@@ -1014,7 +1014,7 @@ const LIMITS = {
       tests: [named(POOL, 'while it waits never runs')],
     },
     grace: {
-      default: Infinity,
+      default: undefined, // the part of the call's own: in words
       tests: [
         named(
           POOL,

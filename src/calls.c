@@ -589,23 +589,28 @@ COLD int calls_send_failed(struct calls *calls, abp_call call) {
   return ABP_OK;
 }
 
+static abp_outcome outcome_of(const struct call *call) {
+  return call->state == COMPLETED      ? ABP_COMPLETED
+         : call->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
+                                       : (abp_outcome)call->cause;
+}
+
 COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
                            abp_call *call) {
   *outcome = ABP_PENDING;
   *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct call *c = table_call(&calls->table, slot);
+  *outcome = outcome_of(c);
   while (c->follows && c->child != NO_CALL) {
     slot = c->child;
     c = table_call(&calls->table, slot);
   }
-  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
-             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
-                                        : (abp_outcome)c->cause;
   if (!call_is_over(c->state)) {
     *call = calls_handle(calls, slot);
     return ABP_FATE_RUNNING;
   }
+  *outcome = outcome_of(c);
   return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
 }
 

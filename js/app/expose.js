@@ -3,7 +3,6 @@ import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
-import { graceOf } from '../driver/grace.js';
 import { invokeReportingErrors, loadOnce, loadPart, requireTexts } from '../common/errors.js';
 import { mistyped, requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
@@ -298,9 +297,9 @@ export class Exposed {
     return this.#served.list();
   }
 
-  /** Ms that a cancel waits for its call: `limits.grace`, or its default. */
-  get grace() {
-    return graceOf(abp.APP, this.#options.limits);
+  /** @internal What it was given for its connections. */
+  get limits() {
+    return this.#options.limits;
   }
 
   /** The connections that have a session. */

@@ -4,12 +4,7 @@ import { safely } from './errors.js';
 /** @param {unknown} value @returns {value is object} whether it is an object, and not null */
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
-/**
- * Reads an own property, so that nothing inherited is taken for something that a peer sent.
- * @param {unknown} object any value
- * @param {string} key
- * @returns {unknown} undefined if there is none
- */
+/** An own property, so that nothing inherited is taken for something that a peer sent. @param {unknown} object @param {string} key @returns {unknown} */
 export const getOwn = (object, key) =>
   isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
 
@@ -28,18 +23,8 @@ export function isRecord(value) {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/**
- * Copies the members of an object that a peer sent.
- * @param {unknown} value
- * @returns {any} an empty object if the value is not a plain object or cannot be read
- */
+/** The members of an object that a peer sent; none if it is not a plain object or cannot be read. @param {unknown} value @returns {any} */
 export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
-
-/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const defined = (members) =>
-  /** @type {T} */ (
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-  );
 
 /**
  * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.

@@ -3,7 +3,6 @@
  * said of it, too. A record holds things: params, a promise, a controller, a signal, a response.
  */
 import * as abp from '../driver/abp-boundary.js';
-import { controllerWithin } from '../driver/grace.js';
 import { tell } from '../common/development.js';
 import {
   isErrorObject,
@@ -266,7 +265,9 @@ export class Call {
 
   /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
-    const controller = (this.rare.controller ??= controllerWithin(this.endpoint.grace));
+    const controller = (this.rare.controller ??= new AbortController());
+    // For packages/page/src/grace.js, of whatever copy.
+    /** @type {any} */ (controller.signal).abpGrace = this.endpoint.limits?.grace;
     if (this.aborted) controller.abort(abortError(this.reason));
     return controller.signal;
   }

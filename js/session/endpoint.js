@@ -14,7 +14,6 @@ import { snapshot } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
-import { graceOf } from '../driver/grace.js';
 import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
@@ -121,8 +120,7 @@ export class Endpoint {
    */
   constructor({ role, features, limits, restart, transport, callee, side, observers }) {
     this.role = role;
-    /** Ms that a cancel waits for its call. */
-    this.grace = graceOf(role, limits);
+    this.limits = limits;
     this.callee = callee;
     /** @type {EndpointDelegate} */
     this.side = side ?? /** @type {any} */ (this);

@@ -408,6 +408,11 @@ void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   start_next(w, side);
 }
 
+abp_outcome model_told(const struct part *part) {
+  if (part->closed) return ABP_DISCONNECTED;
+  return (abp_outcome)(part->stopped ? part->stopped : part->asked);
+}
+
 int model_awaits(const struct world *w, int at, abp_call handle) {
   if (!w->calls[at].part[APP].follows) return handle == w->calls[at].part[APP].handle;
   for (int i = 0; i < w->ghosts; i++) {

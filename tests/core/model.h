@@ -44,6 +44,8 @@ void model_goes_on(struct world *w, enum side side, int at);
 void model_pass_on(struct world *w, int at);
 /* Whether who asks for this call of the app has to wait for the one with this handle. */
 int model_awaits(const struct world *w, int at, abp_call handle);
+/* Of a call that is not over: why it was told to stop, or ABP_PENDING. */
+abp_outcome model_told(const struct part *part);
 /* A local call works that the handler of this one made, which may have ended. */
 int model_works_below(const struct world *w, int at);
 /* The latest of the calls that are made on behalf of this one, or -1. */

@@ -1080,7 +1080,7 @@ static void check(struct world *w, enum side side) {
       must(w,
            abp_became(peer->endpoint, &id, &outcome, &handle) ==
                    (over ? part->fate : ABP_FATE_RUNNING) &&
-               outcome == (!over                                            ? ABP_PENDING
+               outcome == (!over                                            ? model_told(part)
                            : part->closed && part->outcome != ABP_COMPLETED ? ABP_DISCONNECTED
                                                                             : part->outcome) &&
                (over          ? !handle

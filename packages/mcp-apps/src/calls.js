@@ -4,7 +4,8 @@
  */
 import { requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
-import { defined, getOwn, milliseconds } from '../../../js/common/values.js';
+import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';

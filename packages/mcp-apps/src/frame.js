@@ -1,7 +1,8 @@
 /** Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document. */
 import { AbpError } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
-import { defined, getOwn } from '../../../js/common/values.js';
+import { getOwn } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import { fromBase64 } from '../../binary/src/base64.js';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
 import { MIME_TYPE, recordOf } from './protocol.js';

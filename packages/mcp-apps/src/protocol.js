@@ -1,5 +1,6 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
-import { defined, firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
+import { firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 

@@ -7,7 +7,8 @@ import { beginBefore } from '../../automation/src/foreign/begin-before.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
-import { defined, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import {
   FATE_UNSTARTED,
   NO_ERROR,

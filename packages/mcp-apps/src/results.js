@@ -2,7 +2,8 @@
 import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
-import { defined, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';

@@ -4,7 +4,8 @@
  */
 import { invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { transfer } from '../../../js/common/transfer.js';
-import { defined, getOwn, isRecord } from '../../../js/common/values.js';
+import { getOwn, isRecord } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { LIST_CHANGED } from '../../../js/wire/messages.js';
 import { ViewToolNames } from './names.js';

@@ -3,7 +3,8 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inLaterTurn } from '../../../js/common/turns.js';
-import { defined, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
+import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';

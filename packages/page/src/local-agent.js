@@ -4,7 +4,7 @@
  */
 import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
-import { wholeOf } from '../../../js/driver/grace.js';
+import { wholeOf } from './grace.js';
 
 import { ENDING, requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
@@ -109,7 +109,7 @@ export class LocalAgent {
       const { signal } = end.refusal;
       const client = new Client(() => end, {
         agent: hello.agent,
-        limits: { grace: wholeOf(this.#exposed.grace) },
+        limits: { grace: wholeOf(this.#exposed.limits) },
         onNotification: (event, data) => this.#emit('Notification', { event, data }),
         onProgress: (info) => this.#emit('Progress', info),
         onCapabilitiesChanged: (changes) => this.#emit('CapabilitiesChanged', changes),

@@ -3,7 +3,8 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { offAbort } from '../../../js/common/signals.js';
-import { defined, getOwn } from '../../../js/common/values.js';
+import { getOwn } from '../../../js/common/values.js';
+import { defined } from './message.js';
 import { RpcError } from './errors.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */

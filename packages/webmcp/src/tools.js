@@ -4,7 +4,7 @@
  */
 import { Client } from '../../../js/agent/client.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { wholeOf } from '../../../js/driver/grace.js';
+import { wholeOf } from '../../page/src/grace.js';
 import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { isRecord } from '../../../js/common/values.js';
@@ -58,7 +58,7 @@ export class Tools {
     this.#exposedTo = exposedTo.filter((origin) => isTrustworthy(origin) || this.#refuse(origin));
     this.#client = new Client(() => this.#open(), {
       agent: { name: 'WebMCP', version: '0' },
-      limits: { grace: wholeOf(app.exposed.grace) },
+      limits: { grace: wholeOf(app.exposed.limits) },
       // It is answered when the app is ready, or closed with it.
       timeout: 0,
       onCapabilitiesChanged: () => this.update(),

@@ -5,7 +5,7 @@
  * How it is made. `Pool` has the tasks that wait and the workers; a `PoolWorker` has one task at a time, so messages need not name it;
  * `serve` is the other end, in the worker. What happens to a call is the core's: a task is its handler, which returns, throws or is
  * stopped. Where it is the whole handler, the core is told when a worker is given it: it has not begun before. A cancelled task has the
- * part of its call's grace period that js/driver/grace.js leaves it; so its worker has ended before the core gives up waiting.
+ * part of its call's grace period that packages/page/src/grace.js leaves it; so its worker has ended before the core gives up waiting.
  *
  * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; of a task `progress`, `word` (one
  * more word of a token), `unshared` (the task has taken a token that no other thread can set), and at last `done`, `cancelled` or `failed`
@@ -36,7 +36,7 @@ import { Token } from '../../../js/common/token.js';
 import { Inflow } from '../../../js/common/inflow.js';
 import { Iteration } from '../../../js/common/iteration.js';
 import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
-import { partFor } from '../../../js/driver/grace.js';
+import { partFor } from '../../page/src/grace.js';
 import { listenToPort } from '../../../js/transports/port.js';
 import { ownerPort } from '../../../js/transports/owners.js';
 import { end } from '../../../js/transports/worker.js';

@@ -218,7 +218,7 @@ export class Takeover {
     });
     if (replica.wished) owner.wish();
     else if (logs.options.onOrphan === 'rerun' && prompt && saved)
-      owner.start(
+      void owner.start(
         { prompt, info: logs.host.requestOf(replica.entry, saved, trace) },
         { saved, attempt: attempt + 1, trace },
       );

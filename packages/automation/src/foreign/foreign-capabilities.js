@@ -3,8 +3,8 @@
  * decides what becomes of a cancel. Takes the place of a Registry.
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
-import { NO_ERROR } from '../../../../js/driver/abp-boundary.js';
-import { partOf } from '../../../../js/driver/grace.js';
+import { APP, NO_ERROR } from '../../../../js/driver/abp-boundary.js';
+import { partOf } from '../../../page/src/grace.js';
 import {
   AbpError,
   reasonText,
@@ -88,7 +88,7 @@ export class ForeignCapabilities {
 
   /** @param {import('../../../../js/app/connection.js').Connection} connection */
   attend(connection) {
-    beginBefore(connection, (hello) => this.begin(hello, partOf(connection.grace)));
+    beginBefore(connection, (hello) => this.begin(hello, partOf(APP, connection.limits)));
   }
 
   /** @param {unknown} hello @param {number} patience */
@@ -191,7 +191,7 @@ export class ForeignCapabilities {
     let stopping;
     call.rare.onStop = (reason) => {
       // From now on: its response, which waits for this, must not come too late.
-      stopping = inTime(this.#stop(id, reason, call), partOf(call.endpoint.grace));
+      stopping = inTime(this.#stop(id, reason, call), partOf(APP, call.endpoint.limits));
     };
     try {
       let response;

@@ -4,7 +4,7 @@
  */
 import { Connection } from '../../../../js/app/connection.js';
 import { AGENT } from '../../../../js/driver/abp-boundary.js';
-import { graceOf, partOf } from '../../../../js/driver/grace.js';
+import { partOf } from '../../../page/src/grace.js';
 import { LIST_CHANGED } from '../../../../js/wire/messages.js';
 import { Receiver } from '../../../../js/transports/receiver.js';
 
@@ -29,7 +29,7 @@ export class RelayTransport extends Receiver {
     this.#registry = registry;
     this.#onEnd = onEnd;
     // What its agent waits for is told before that gives up.
-    this.#limits = { ...limits, grace: partOf(graceOf(AGENT, limits)) };
+    this.#limits = { ...limits, grace: partOf(AGENT, limits) };
   }
 
   /** The app's connection. It begins with the agent's first message: by then the core is ready. */

@@ -21,8 +21,8 @@ const LATER = {
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/retry',
   streams: 'session/streams',
-  'shared-parts': `common/similar-name common/turns packages/page/src/reporters
-    session/capability-support`,
+  'shared-parts': `common/similar-name common/turns packages/page/src/grace
+    packages/page/src/reporters session/capability-support`,
   'small-parts': 'common/warnings',
   'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
     packages/websocket/src/json-text`,

@@ -5,11 +5,10 @@
 import { requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
-import { CANCELLED, OUTCOME, recordOf } from './protocol.js';
+import { CANCELLED, OUTCOME, recordOf, defined } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
 /** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} ReceivedCall */

@@ -2,10 +2,9 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
 import { getOwn } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { fromBase64 } from '../../binary/src/base64.js';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
-import { MIME_TYPE, recordOf } from './protocol.js';
+import { MIME_TYPE, recordOf, defined } from './protocol.js';
 
 /** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
 const owners = new WeakMap();

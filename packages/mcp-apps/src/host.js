@@ -4,7 +4,6 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOptions } from '../../../js/common/check-options.js';
 import { unless } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { callTool, progressOf, serveCalls } from './calls.js';
 import { Conversation } from './conversation.js';
@@ -22,6 +21,7 @@ import {
   knows,
   notification,
   recordOf,
+  defined,
 } from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
 

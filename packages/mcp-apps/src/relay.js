@@ -8,7 +8,6 @@ import { RelayTransport } from '../../automation/src/foreign/relay-transport.js'
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import {
   FATE_UNSTARTED,
   NO_ERROR,
@@ -17,7 +16,7 @@ import {
 } from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './calls.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf, defined } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
 

@@ -3,12 +3,11 @@ import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './calls.js';
-import { OUTCOME, recordOf, textsOf } from './protocol.js';
+import { OUTCOME, recordOf, textsOf, defined } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
 /** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */

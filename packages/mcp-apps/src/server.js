@@ -1,7 +1,6 @@
 /** Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of its SDK are given. */
 import { AbpError } from '../../../js/common/errors.js';
-import { defined } from '../../rpc/src/message.js';
-import { MIME_TYPE } from './protocol.js';
+import { MIME_TYPE, defined } from './protocol.js';
 
 /** The metadata of a tool's view as hosts of before 2026 read it. */
 const OLD_KEY = 'ui/resourceUri';

@@ -5,11 +5,10 @@
 import { invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { transfer } from '../../../js/common/transfer.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { LIST_CHANGED } from '../../../js/wire/messages.js';
 import { ViewToolNames } from './names.js';
-import {} from './protocol.js';
+import { defined } from './protocol.js';
 import { toolResult } from './results.js';
 
 /** @import { Exposed } from '../../../js/app/expose.js' */

@@ -4,7 +4,6 @@ import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inLaterTurn } from '../../../js/common/turns.js';
 import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
@@ -19,6 +18,7 @@ import {
   notification,
   recordOf,
   textsOf,
+  defined,
 } from './protocol.js';
 import { observeSize } from './size.js';
 

@@ -4,7 +4,6 @@ import * as rpc from './rpc-boundary.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { offAbort } from '../../../js/common/signals.js';
 import { getOwn } from '../../../js/common/values.js';
-import { defined } from './message.js';
 import { RpcError } from './errors.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
@@ -25,7 +24,11 @@ function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
   const [report, progress] = ['report', 'progress'].map((name) => getOwn(told, name));
-  return defined({ outcome, report, progress });
+  return {
+    ...(outcome !== undefined && { outcome }),
+    ...(report !== undefined && { report }),
+    ...(progress !== undefined && { progress }),
+  };
 }
 
 /** It is its own abort listener, so no closure is needed. */

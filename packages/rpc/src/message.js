@@ -4,12 +4,6 @@ import { warn } from '../../../js/common/development.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
 import * as rpc from './rpc-boundary.js';
 
-/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const defined = (members) =>
-  /** @type {T} */ (
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-  );
-
 /** A message with one of these is a response, and is never answered, even if it is malformed. */
 const ANSWERS = ['id', 'result', 'error'];
 

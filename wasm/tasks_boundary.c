@@ -55,9 +55,6 @@ int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_
 EXPORT("became") enum abp_fate became(abp_tasks *tasks, uint32_t length) {
   return abp_task_became(tasks, buffer, length);
 }
-EXPORT("fate") enum abp_fate fate(abp_tasks *tasks, abp_task task) {
-  return abp_task_fate(tasks, task);
-}
 EXPORT("cancel")
 int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {
   return abp_task_cancel(tasks, task, grace_ms, (int)repeatable);

@@ -24,6 +24,7 @@ export class Runs {
   /**
    * @param {object} parts
    * @param {(context: ExecutorContext) => unknown} parts.execute
+   * @param {number} parts.grace ms that a cancel waits
    * @param {number} parts.maxTask characters
    * @param {ShownTasks} parts.shown
    * @param {TaskLogs} parts.logs
@@ -70,6 +71,7 @@ export class Runs {
       if (owner.context === context) owner.said = { ...owner.said, ...said };
     };
     const context = new ExecutorContext(task, prompt, info, {
+      grace: this.#parts.grace,
       report: (report) => say({ report }),
       status: (reported, status) => {
         // What ends a task is always taken.

@@ -217,7 +217,7 @@ export class TaskServer {
       : new TaskLogs(host, { ...IN_PROCESS, backend: new ProcessBackend() });
     const { execute } = this.#agent;
     const { maxTask, maxAnswer } = this.#limits;
-    const runs = new Runs({ execute, maxTask, shown, logs, pushes, reports });
+    const runs = new Runs({ execute, grace, maxTask, shown, logs, pushes, reports });
     const operations = new Operations({
       agent: this.#agent,
       options: this.#options,

@@ -174,7 +174,7 @@ export class ExecutorContext {
    * @param {RequestInfo} request
    * @param {{ status: (state: import('./tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
    *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean,
-   *   report: (report: any) => void,
+   *   report: (report: any) => void, grace?: number,
    *   flushed: () => Promise<void> | undefined }} emit
    */
   constructor(task, message, request, emit) {
@@ -190,6 +190,8 @@ export class ExecutorContext {
   /** Aborted when the task is cancelled, or when another message has taken over. */
   get signal() {
     this.#controller ??= new AbortController();
+    // For packages/page/src/grace.js, of whatever copy.
+    /** @type {any} */ (this.#controller.signal).abpGrace = this.#emit.grace;
     if (this.#aborted) this.#controller.abort(abortError(this.#reason));
     return this.#controller.signal;
   }

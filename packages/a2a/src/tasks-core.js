@@ -169,11 +169,6 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) => x.returns(table, task, run, how));
   }
 
-  /** @param {tasks.Task} task @returns {abp.Fate} what became of its work, if it ends otherwise than completed */
-  fate(task) {
-    return /** @type {abp.Fate} */ (this.feed((x, table) => x.fate(table, task)));
-  }
-
   /** @param {unknown} id @returns {abp.Fate} what became of the task; `FATE_NONE` if it is not known, or any more */
   became(id) {
     return /** @type {abp.Fate} */ (

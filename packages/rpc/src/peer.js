@@ -175,6 +175,8 @@ export class Peer {
     this.#transport = transport;
     this.dialect = DIALECTS[dialect];
     this.#trace = trace;
+    /** @internal Ms that a cancelled request is waited for, if that was said. */
+    this.grace = limits.grace;
     const { tasks } = this.dialect;
     if (tasks)
       this.#tasks = new TaskProgress(tasks, (taskId) => {

@@ -103,6 +103,8 @@ export class ReceivedCall {
    */
   get signal() {
     const controller = (this.#controller ??= new AbortController());
+    // For packages/page/src/grace.js, of whatever copy.
+    /** @type {any} */ (controller.signal).abpGrace = this.#peer.grace;
     if (this.aborted) this.#fire();
     return controller.signal;
   }

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
+import { createTaskServer } from '../../a2a/src/index.js';
 import { connect, expose } from '../../main/src/index.js';
+import { createPeer, portTransport } from '../../rpc/src/index.js';
 import { Token, pool, serve } from '../src/pool.js';
 
 const turn = () => new Promise(setImmediate);
@@ -299,6 +301,67 @@ describe('the grace period of an app leaves a part to its pool', () => {
       end();
       assert.equal((await result).metadata.outcome, 'stopped');
       assert.deepEqual(terminated(), [0]);
+    });
+
+  for (const [what, begin] of Object.entries({
+    'a JSON-RPC peer': (handler) => {
+      const { port1, port2 } = new MessageChannel();
+      const [caller, callee] = [port1, port2].map((port) =>
+        createPeer(portTransport(port), { dialect: 'lsp', limits: { grace: 100 } }),
+      );
+      callee.handle('work', (_params, { signal }) => handler(signal));
+      const controller = new AbortController();
+      const answer = caller.request('work', {}, { signal: controller.signal }).catch(() => {});
+      const end = () => (caller.close(), callee.close());
+      return { stop: () => controller.abort(), ended: answer, end };
+    },
+    'an A2A agent': (handler) => {
+      const execute = ({ signal }) => handler(signal);
+      const server = createTaskServer({ card: { name: 'A' }, execute }, { grace: 100 });
+      const ask = async (method, params) => {
+        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+        const headers = { 'content-type': 'application/json' };
+        const response = await server.fetch(
+          new Request('http://127.0.0.1/', { method: 'POST', headers, body }),
+        );
+        return (await response.json()).result;
+      };
+      const message = {
+        kind: 'message',
+        role: 'user',
+        messageId: 'm',
+        parts: [{ kind: 'text', text: 'go' }],
+      };
+      const sent = ask('message/send', { message, configuration: { blocking: false } });
+      let ended;
+      const stop = () => (ended = sent.then(({ id }) => ask('tasks/cancel', { id })));
+      return { stop, ended: sent.then(() => ended), end: () => server.close() };
+    },
+  }))
+    test(`and so does that of ${what}`, async (t) => {
+      t.mock.method(console, 'warn', () => {});
+      let begun;
+      const began = new Promise((resolve) => (begun = resolve));
+      const work = (...given) => (begun(), deaf(...given));
+      const { pool: opened, workers, terminated } = open(t, { work });
+      const { stop, ended, end } = begin((signal) => opened.run('work')({}, { signal }));
+      t.after(end);
+      while (!workers.length) await turn();
+      const clock = useClock(t);
+      workers[0].begin();
+      await began;
+      stop();
+      for (let i = 0; i < 30; i++) await turn();
+      clock.advance(59);
+      await turn();
+      assert.deepEqual(terminated(), [0]);
+      clock.advance(1);
+      for (let i = 0; i < 30; i++) {
+        await turn();
+        clock.advance(0);
+      }
+      assert.equal(terminated()[0], 1);
+      await ended;
     });
 
   test('of which its own limit is the most', async (t) => {

@@ -238,6 +238,7 @@ class PoolWorker {
   task;
   #pool;
   #worker;
+  #stop;
   #timer;
   #ended = new AbortController();
 
@@ -255,10 +256,13 @@ class PoolWorker {
       lose: (/** @type {unknown} */ error) =>
         this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
-    const { signal } = this.#ended;
-    whenAborted(signal, listenToPort(worker, listener, worker));
+    const stop = listenToPort(worker, listener, worker);
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
-    worker.addEventListener?.('error', uncaught, { signal });
+    worker.addEventListener?.('error', uncaught);
+    this.#stop = () => {
+      stop();
+      worker.removeEventListener?.('error', uncaught);
+    };
     const late = () => this.#lost('it did not call serve within its timeout');
     this.#timer = after(pool.options.timeout, late);
   }
@@ -297,6 +301,7 @@ class PoolWorker {
   async end() {
     clearTimeout(this.#timer);
     this.#ended.abort();
+    this.#stop();
     await end(this.#worker);
   }
 

@@ -40,13 +40,14 @@ const OPENERS = {
   },
   worker: (options, { given }) => connect(() => workerWith(given), options),
   pool(options, { given, lacks }) {
-    // Nothing is terminated: nobody could tell when that has happened.
-    const workers = pool(() => workerWith({ ...given, isPool: true }), { size: 4, grace: LONG });
+    const workers = pool(() => workerWith({ ...given, isPool: true }), { size: 4 });
     const tasks = shapesWithout(lacks).map((name) => {
       const run = workers.run(name);
       const passOn = (params, context) => {
         place.write({ key: params.key, at: 'passes' });
-        return run(params, context);
+        // Nothing is terminated: nobody could tell when that has happened.
+        const signal = Object.assign(AbortSignal.any([context.signal]), { abpGrace: 2 * LONG });
+        return run(params, { signal, token: context.token, progress: context.progress });
       };
       return [name, passOn];
     });

@@ -263,7 +263,7 @@ export class Owner {
     const id = newId();
     const { name: by } = this.#lease;
     const epoch = events[0].k === 'wish' ? 0 : this.epoch;
-    const text = printRecord({ id, by, epoch, events });
+    const text = this.#logs.backend.alone ? '' : printRecord({ id, by, epoch, events });
     return { id, by, epoch, text, expected: this.#replica.seq, events: whole };
   }
 

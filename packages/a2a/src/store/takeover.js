@@ -52,14 +52,15 @@ export class Takeover {
 
   /** A process sees to a task from now on. @param {Lease} lease @param {string} id @param {number} epoch */
   async enlist({ name }, id, epoch) {
+    if (this.#backend.alone) return; // nobody takes its tasks
     await this.#delisting.get(id);
     const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
     await this.#backend.note(dutyOf(name, id), entry, epoch);
   }
 
   /** A process need not see to a task any more. @param {string} name @param {string} id */
-  delist(name, id) {
-    return this.#backend.forget(dutyOf(name, id));
+  async delist(name, id) {
+    if (!this.#backend.alone) await this.#backend.forget(dutyOf(name, id));
   }
 
   // --- Processes that are gone -------------------------------------------------------------------------

@@ -40,7 +40,7 @@ const MAX_READ_WHOLE = 1000;
  * @typedef {object} Source
  * @property {(filter: Filter, after: Place | undefined, limit: number) => Promise<{ tasks: Listed[], next?: Place }>} page the next
  *   tasks, and the last place that was looked at if there are more
- * @property {(filter: Filter) => Promise<number | undefined>} count undefined if they must be listed to be counted
+ * @property {(filter: Filter) => Promise<number>} count
  * @property {(listed: Listed) => Promise<StoredTask | undefined>} read
  *
  * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked

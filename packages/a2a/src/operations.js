@@ -74,7 +74,7 @@ export class Operations {
     this.#parts = parts;
     const { agent, logs, options, maxAnswer } = parts;
     this.#extensions = agent.card.capabilities?.extensions ?? [];
-    this.#lists = new TaskLists(logs.source, {
+    this.#lists = new TaskLists(logs.entries, {
       allows: (task, info, refuse) => this.#allows(task, 'list', info, refuse),
       asks: options.authorize !== undefined,
       maxAnswer,

@@ -2,7 +2,7 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { milliseconds } from '../../../js/common/values.js';
-import { ProcessBackend } from './backends/process.js';
+import { ProcessBackend } from './backends/memory.js';
 import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
 import { requireExactly, requireTextList } from './exact-options.js';
@@ -14,14 +14,12 @@ import { refuse } from './requests.js';
 import { Runs } from './runs.js';
 import { ShownTasks } from './shown-tasks.js';
 import { TaskLogs } from './store/store.js';
-import { hostOf } from './store-host.js';
 import { ready } from './tasks-core.js';
 
 /** @import { Message } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Reports } from './store/telemetry.js' */
 /** @import { Pushes } from './store/push.js' */
-/** @import { Host } from './store/store.js' */
 /** @import { ExecutorContext, RequestInfo, Said, StoredTask } from './task.js' */
 
 /** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do with an existing task */
@@ -200,21 +198,15 @@ export class TaskServer {
     const [pushes, reports] = [this.#pushes, this.#reports];
     const shown = new ShownTasks(this.#limits, {
       onForget: ({ replica }) => logs.forget(replica),
-      onLost: (entry, status) => host.notify(entry, status),
+      onLost: (entry, status) => logs.notify(entry, status),
       onFailure: () => logs.reset(),
     });
-    const host = hostOf({
-      limits,
-      grace,
-      shown,
-      run: (...run) => runs.run(...run),
-      pushes,
-      reports,
-    });
-    const attach = /** @type {((host: Host) => TaskLogs) | undefined} */ (store?.attach);
+    /** @type {import('./store/store.js').StoreParts} */
+    const parts = { limits, grace, shown, run: (...run) => runs.run(...run), pushes, reports };
+    const attach = /** @type {((of: typeof parts) => TaskLogs) | undefined} */ (store?.attach);
     const logs = attach
-      ? attach(host)
-      : new TaskLogs(host, { ...IN_PROCESS, backend: new ProcessBackend() });
+      ? attach(parts)
+      : new TaskLogs(parts, { ...IN_PROCESS, backend: new ProcessBackend() });
     const { execute } = this.#agent;
     const { maxTask, maxAnswer } = this.#limits;
     const runs = new Runs({ execute, grace, maxTask, shown, logs, pushes, reports });

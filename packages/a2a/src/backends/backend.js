@@ -77,8 +77,7 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {(filter: ListFilter) => Promise<{ tasks: (IndexEntry & { task: string })[], cursor?: string }>} list a tenant's tasks,
  *   those that were changed last first. With a cursor there are more. A task that changes between two pages may be
  *   in both or in none
- * @property {(filter: ListFilter) => Promise<number>} [count] how many tasks with a state a list shows, on all pages. Without it they
- *   are listed to be counted
+ * @property {(filter: ListFilter) => Promise<number>} count how many tasks with a state a list shows, on all pages
  *
  * @property {(name: string, bytes: Uint8Array) => Promise<void>} put stores an object, or replaces it. It fails after
  *   {@link MAX_PUT} at the latest
@@ -121,13 +120,7 @@ export const objectNotFound = (name) =>
 export const noAnswer = (process, ms) =>
   new AbpError('TIMEOUT', `Process ${process} did not answer within ${ms} ms`, { retryable: true });
 
-/**
- * Settles like a promise, or rejects after a time.
- * @template T
- * @param {Promise<T>} promise
- * @param {number} ms
- * @param {() => Error} why
- */
+/** Settles like a promise, or rejects after a time. @template T @param {Promise<T>} promise @param {number} ms @param {() => Error} why */
 export async function within(promise, ms, why) {
   let timer;
   const late = new Promise((_resolve, reject) => {
@@ -163,11 +156,7 @@ export function requireEntry({ tenant, context, state = '', data }) {
     throw new AbpError('INVALID_PARAMS', `A tenant or a context has at most ${MAX_NAME} bytes`);
 }
 
-/**
- * Whether a text has more bytes than that. Each character takes at most three: most texts need not be counted.
- * @param {string} text
- * @param {number} limit
- */
+/** Whether a text has more bytes. Each character takes at most three: most texts need not be counted. @param {string} text @param {number} limit */
 const longer = (text, limit) =>
   text.length * 3 > limit && new TextEncoder().encode(text).length > limit;
 
@@ -178,23 +167,7 @@ export function requireRecord(data, limit) {
 }
 
 /** @typedef {{ time: number, task: string }} Place in a list */
-/** @typedef {IndexEntry & { task: string, seq?: number, whole?: unknown }} Indexed an entry, where it is kept, and the task, if it is there */
-
-/**
- * The state of an entry that an earlier version wrote: it is in the data. Not that of one which was written before the task's
- * first record.
- * @param {string} data
- * @param {number} seq
- */
-export function stateIn(data, seq) {
-  if (seq === 0) return undefined;
-  try {
-    const { state } = JSON.parse(data);
-    return typeof state === 'string' ? state : undefined;
-  } catch {
-    return undefined;
-  }
-}
+/** @typedef {IndexEntry & { task: string, seq?: number }} Indexed an entry, and the record after which it was written */
 
 /** An entry as a list has it. @param {Indexed} entry */
 export const listed = ({ seq: _seq, ...entry }) => entry;
@@ -205,10 +178,13 @@ export const isBefore = (a, b) => a.time > b.time || (a.time === b.time && a.tas
 /** Where a page ends. @param {Place} last */
 export const printCursor = ({ time, task }) => encodeURIComponent(JSON.stringify([time, task]));
 
-/**
- * @param {string | undefined} cursor
- * @returns {Place | undefined}
- */
+/** A page of at most so many, of which one more was looked for. @template {Place} T @param {T[]} found @param {number} limit */
+export function pageOf(found, limit) {
+  const tasks = found.slice(0, limit);
+  return found.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+}
+
+/** @param {string | undefined} cursor @returns {Place | undefined} */
 export function readCursor(cursor) {
   if (cursor === undefined) return undefined;
   try {

@@ -11,7 +11,7 @@ import {
   noAnswer,
   noResponders,
   objectNotFound,
-  printCursor,
+  pageOf,
   readCursor,
   requireEntry,
   requireName,
@@ -21,29 +21,12 @@ import {
 } from './backend.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
+/** @typedef {Pick<import('./memory.js').Memory, keyof import('./memory.js').Memory>} Storage */
 
 /** Bytes of a record: as NATS has them by default, less what its headers take. */
 const MAX_RECORD = 1_000_000;
 /** Records that a watcher is given before others have a turn. */
 const BATCH = 64;
-
-/**
- * Where things are kept; each method is done when it returns.
- * @typedef {object} Storage
- * @property {(task: string) => number} last the number of a task's latest record, or 0
- * @property {(task: string, data: string) => number} append
- * @property {(task: string, after: number, limit: number) => LogRecord[]} read
- * @property {(task: string) => void} forget
- * @property {(task: string, entry: IndexEntry, seq: number) => void} note
- * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry & { task: string })[]} list
- * @property {(filter: ListFilter, after: Place | undefined) => { count: number, last?: Place }} count some of them; there are more after
- *   the last
- * @property {(name: string, bytes: Uint8Array) => void} put
- * @property {(name: string) => Uint8Array | undefined} get
- * @property {(name: string) => void} remove
- * @property {(after: string, limit: number) => string[]} names of objects after a name, in order
- * @property {() => void} close
- */
 
 /** @implements {Backend} */
 export class LocalBackend {
@@ -179,9 +162,7 @@ export class LocalBackend {
 
   /** @param {ListFilter} filter */
   async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
-    const found = this.#open().list(filter, readCursor(cursor), limit + 1);
-    const tasks = found.slice(0, limit);
-    return found.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+    return pageOf(this.#open().list(filter, readCursor(cursor), limit + 1), limit);
   }
 
   /** @param {ListFilter} filter */

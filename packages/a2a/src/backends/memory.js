@@ -1,15 +1,14 @@
-/** A backend in memory: nothing outlives the process. For tests, and for several agents in one process. */
-import { listed, unavailable } from './backend.js';
+/** Backends in memory: nothing outlives the process. */
+import { conflict, listed, unavailable } from './backend.js';
 import { LocalBackend } from './local.js';
 import { OrderedIndex } from './ordered.js';
 
 /** @import { IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
-/** @import { Storage } from './local.js' */
 
 /** Characters and bytes, unless the options say how many. */
 const DEFAULT_MAX_STORED = 256 << 20;
 
-/** @implements {Storage} */
+/** Where a backend keeps things; each method is done when it returns. */
 export class Memory {
   /** @type {Map<string, LogRecord[]>} */
   #logs = new Map();
@@ -30,12 +29,12 @@ export class Memory {
     this.#size += by;
   }
 
-  /** @param {string} task */
+  /** The number of a task's latest record, or 0. @param {string} task @returns {number} */
   last(task) {
     return this.#logs.get(task)?.length ?? 0;
   }
 
-  /** @param {string} task @param {string} data */
+  /** @param {string} task @param {string} data @returns {number} */
   append(task, data) {
     this.#grow(data.length);
     const log = this.#logs.get(task) ?? [];
@@ -43,7 +42,7 @@ export class Memory {
     return log.push({ seq: log.length + 1, data });
   }
 
-  /** @param {string} task @param {number} after @param {number} limit */
+  /** @param {string} task @param {number} after @param {number} limit @returns {LogRecord[]} */
   read(task, after, limit) {
     const from = Math.max(after, 0);
     return (this.#logs.get(task) ?? []).slice(from, from + limit).map((record) => ({ ...record }));
@@ -61,13 +60,13 @@ export class Memory {
     if ((this.#index.get(task)?.seq ?? -1) <= seq) this.#index.set({ ...entry, task, seq });
   }
 
-  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
+  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit @returns {(IndexEntry & { task: string })[]} */
   list(filter, after, limit) {
     return this.#index.page(filter, after, limit).map(listed);
   }
 
-  /** @param {ListFilter} filter */
-  count(filter) {
+  /** Counts some of them; there are more after the last. @param {ListFilter} filter @param {Place} [_after] @returns {{ count: number, last?: Place }} */
+  count(filter, _after) {
     return { count: this.#index.count(filter) };
   }
 
@@ -88,7 +87,7 @@ export class Memory {
     this.#objects.delete(name);
   }
 
-  /** @param {string} after @param {number} limit */
+  /** Names of objects after a name, in order. @param {string} after @param {number} limit @returns {string[]} */
   names(after, limit) {
     const rest = [...this.#objects.keys()].filter((name) => name > after);
     return rest.sort().slice(0, limit);
@@ -98,10 +97,49 @@ export class Memory {
 }
 
 /**
- * A backend in memory.
+ * A backend in memory, for tests, and for several agents in one process.
  * @param {object} [options]
  * @param {number} [options.maxStored] characters of records and bytes of objects (268435456); then `UNAVAILABLE`
  * @returns {import('./backend.js').Backend}
  */
 export const memoryBackend = ({ maxStored = DEFAULT_MAX_STORED } = {}) =>
   new LocalBackend(new Memory(maxStored));
+
+/**
+ * The backend of an agent that is given none: tasks end with their process. Who writes a record is the only one to read it, at
+ * once; so records are counted, not kept, and what an agent shows of a task is all there is of it.
+ */
+export class ProcessBackend extends LocalBackend {
+  alone = true;
+  maxRecord = Infinity;
+  /** How many records each task has. @type {Map<string, number>} */
+  #counts = new Map();
+
+  constructor() {
+    super(new Memory(Infinity));
+  }
+
+  /** @override @param {string} task @param {string} _data @param {number} expected @returns {any} the number, at once */
+  append(task, _data, expected) {
+    const count = this.#counts.get(task) ?? 0;
+    if (count !== expected) throw conflict(task);
+    this.#counts.set(task, count + 1);
+    return count + 1;
+  }
+
+  /** @override */
+  async read() {
+    return [];
+  }
+
+  /** @override */
+  watch() {
+    return () => {};
+  }
+
+  /** @override @param {string} task */
+  async forget(task) {
+    this.#counts.delete(task);
+    await super.forget(task);
+  }
+}

@@ -25,7 +25,6 @@ import {
   requireEntry,
   requireName,
   requireRecord,
-  stateIn,
   unavailable,
   within,
 } from './backend.js';
@@ -963,7 +962,6 @@ function enter(index, messages) {
     const entry = safely(() => JSON.parse(data), undefined);
     // What somebody else has put there costs the others nothing.
     if (typeof entry?.task !== 'string') continue;
-    entry.state ??= stateIn(entry.data, entry.seq);
     index.set(entry);
   }
   return index;

@@ -6,11 +6,8 @@ import { isBefore } from './backend.js';
 /** Entries that are next to each other in memory: a new one moves at most so many. */
 const MAX_BLOCK = 128;
 
-/**
- * @template {Place} T no two of one place
- */
 class OrderedEntries {
-  /** Each in order, after the one before, and not empty. @type {T[][]} */
+  /** Each in order, after the one before, and not empty. No two entries have the same place. @type {Indexed[][]} */
   #blocks = [];
 
   /** The block of a place, and how many of it come before. @param {Place} place */
@@ -26,7 +23,7 @@ class OrderedEntries {
     return this.#blocks.length === 0;
   }
 
-  /** @param {T} entry */
+  /** @param {Indexed} entry */
   add(entry) {
     const { at, index } = this.#find(entry);
     const block = (this.#blocks[at] ??= []);
@@ -34,7 +31,7 @@ class OrderedEntries {
     if (block.length > MAX_BLOCK) this.#blocks.splice(at + 1, 0, block.splice(MAX_BLOCK / 2));
   }
 
-  /** @param {T} entry that was added */
+  /** @param {Indexed} entry that was added */
   remove(entry) {
     const { at, index } = this.#find(entry);
     const block = this.#blocks[at];
@@ -42,11 +39,7 @@ class OrderedEntries {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /**
-   * Visits the entries that come after a place, or all, until `visit` returns false.
-   * @param {Place | undefined} place
-   * @param {(entry: T) => boolean} visit
-   */
+  /** Visits the entries that come after a place, or all, until `visit` returns false. @param {Place | undefined} place @param {(entry: Indexed) => boolean} visit */
   walk(place, visit) {
     let { at, index } = place ? this.#find(place) : { at: 0, index: 0 };
     for (let block; (block = this.#blocks[at]); at++, index = 0)
@@ -67,15 +60,17 @@ class OrderedEntries {
   }
 }
 
-/** @typedef {OrderedEntries<Indexed>} Ordered */
-/** @typedef {{ all: Ordered, contexts: Map<string, Ordered>, states: Map<string, Ordered> }} Tenant */
+/** The names of the lists that show all of a tenant, of one of its contexts, and of a state, or of none. NUL is in no other name. */
+const ofContext = (/** @type {string} */ tenant, /** @type {string} */ context) =>
+  `${tenant}\0c${context}`;
+const ofState = (/** @type {string} */ tenant, state = '') => `${tenant}\0s${state}`;
 
 /** An index in memory. */
 export class OrderedIndex {
-  /** @type {Map<string, Indexed>} */
+  /** By their tasks. @type {Map<string, Indexed>} */
   #entries = new Map();
-  /** @type {Map<string, Tenant>} */
-  #tenants = new Map();
+  /** @type {Map<string, OrderedEntries>} */
+  #lists = new Map();
 
   get size() {
     return this.#entries.size;
@@ -86,18 +81,20 @@ export class OrderedIndex {
     return this.#entries.get(task);
   }
 
+  /** The lists that have an entry. @param {Indexed} entry */
+  #listsOf({ tenant, context, state }) {
+    return [tenant, ofContext(tenant, context), ofState(tenant, state)];
+  }
+
   /** Enters a task, or replaces its entry. @param {Indexed} entry */
   set(entry) {
     this.remove(entry.task);
     this.#entries.set(entry.task, entry);
-    let tenant = this.#tenants.get(entry.tenant);
-    if (!tenant) {
-      tenant = { all: new OrderedEntries(), contexts: new Map(), states: new Map() };
-      this.#tenants.set(entry.tenant, tenant);
+    for (const name of this.#listsOf(entry)) {
+      const list = this.#lists.get(name) ?? new OrderedEntries();
+      this.#lists.set(name, list);
+      list.add(entry);
     }
-    tenant.all.add(entry);
-    within(tenant.contexts, entry.context).add(entry);
-    if (entry.state) within(tenant.states, entry.state).add(entry);
   }
 
   /** @param {string} task */
@@ -105,32 +102,20 @@ export class OrderedIndex {
     const entry = this.#entries.get(task);
     if (!entry) return;
     this.#entries.delete(task);
-    const { all, contexts, states } = /** @type {Tenant} */ (this.#tenants.get(entry.tenant));
-    all.remove(entry);
-    for (const [map, key] of /** @type {const} */ ([
-      [contexts, entry.context],
-      [states, entry.state ?? ''],
-    ])) {
-      const entries = map.get(key);
-      entries?.remove(entry);
-      if (entries?.empty) map.delete(key);
+    for (const name of this.#listsOf(entry)) {
+      const list = this.#lists.get(name);
+      list?.remove(entry);
+      if (list?.empty) this.#lists.delete(name);
     }
-    if (all.empty) this.#tenants.delete(entry.tenant);
   }
 
-  /**
-   * @param {ListFilter} filter
-   * @param {Place | undefined} after
-   * @param {number} limit
-   * @returns {Indexed[]}
-   */
+  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
   page({ tenant, context, state, since = -Infinity }, after, limit) {
-    const of = this.#tenants.get(tenant);
-    const entries =
-      context !== undefined ? of?.contexts.get(context) : state ? of?.states.get(state) : of?.all;
+    const name =
+      context !== undefined ? ofContext(tenant, context) : state ? ofState(tenant, state) : tenant;
     /** @type {Indexed[]} */
     const found = [];
-    entries?.walk(after, (entry) => {
+    this.#lists.get(name)?.walk(after, (entry) => {
       if (found.length === limit || entry.time < since) return false;
       if (!state || entry.state === state) found.push(entry);
       return true;
@@ -140,33 +125,16 @@ export class OrderedIndex {
 
   /** How many with a state a list shows. @param {ListFilter} filter */
   count({ tenant, context, state, since = -Infinity }) {
-    const of = this.#tenants.get(tenant);
-    let count = 0;
-    if (context === undefined) {
-      for (const [name, entries] of of?.states ?? [])
-        if (!state || name === state) count += entries.count(since);
-    } else
-      of?.contexts.get(context)?.walk(undefined, (entry) => {
-        if (entry.time < since) return false;
-        if (state ? entry.state === state : entry.state) count++;
-        return true;
-      });
-    return count;
+    if (context !== undefined) {
+      const found = this.page({ tenant, context, state, since }, undefined, Infinity);
+      return found.filter((entry) => entry.state).length;
+    }
+    const countOf = (/** @type {string} */ name) => this.#lists.get(name)?.count(since) ?? 0;
+    return state ? countOf(ofState(tenant, state)) : countOf(tenant) - countOf(ofState(tenant));
   }
 }
 
-/** @param {Map<string, Ordered>} map @param {string} key @returns {Ordered} */
-function within(map, key) {
-  let entries = map.get(key);
-  if (!entries) map.set(key, (entries = new OrderedEntries()));
-  return entries;
-}
-
-/**
- * The first index for which something does not hold that holds for all before, and for none after.
- * @param {number} length
- * @param {(index: number) => boolean} holds
- */
+/** The first index for which something does not hold that holds for all before, and for none after. @param {number} length @param {(index: number) => boolean} holds */
 function partition(length, holds) {
   let low = 0;
   for (let high = length; low < high;) {

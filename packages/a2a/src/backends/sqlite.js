@@ -9,7 +9,7 @@ import { LocalBackend } from './local.js';
 /** @import { IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 /** @import { Storage } from './local.js' */
 
-/** The layout of the tables; a file with a later one is refused. */
+/** The layout of the tables; a file with another one is refused. */
 const LAYOUT = 2;
 /** Entries that are counted at once. */
 const SLICE = 10_000;
@@ -19,13 +19,6 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
     time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS objects (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
-`;
-/** From the layout before, whose entries have their state in the data. */
-const MIGRATION = `
-  DROP INDEX IF EXISTS by_tenant;
-  DROP INDEX IF EXISTS by_context;
-  ALTER TABLE entries ADD COLUMN state TEXT NOT NULL DEFAULT '';
-  UPDATE entries SET state = coalesce(json_extract(data, '$.state'), '') WHERE seq > 0 AND json_valid(data);
 `;
 /** All that counting needs is in them. */
 const INDEXES = `
@@ -37,19 +30,14 @@ const INDEXES = `
 
 /**
  * Which entries a list shows, from a place on, and the values of that. The time by itself says where in the index it begins.
- * @param {ListFilter} filter
- * @param {Place | undefined} after
- * @param {boolean} [counted] whether only those that are counted
+ * @param {ListFilter} filter @param {Place} [after] @param {boolean} [counted] whether only those that are counted
  * @returns {[where: string, ...values: unknown[]]}
  */
 function selection({ tenant, context, state, since = -Infinity }, after, counted = false) {
   const { time, task } = after ?? { time: Infinity, task: '' };
   const where = ['tenant = ?', 'time <= ?', '(time < ? OR task > ?)', 'time >= ?'];
   const values = [tenant, time, time, task, since];
-  for (const [name, value] of [
-    ['context', context],
-    ['state', state],
-  ]) {
+  for (const [name, value] of Object.entries({ context, state })) {
     if (value === undefined) continue;
     where.push(`${name} = ?`);
     values.push(value);
@@ -57,20 +45,6 @@ function selection({ tenant, context, state, since = -Infinity }, after, counted
   if (counted && state === undefined) where.push("state <> ''");
   const index = context !== undefined ? 'by_context' : state ? 'by_state' : 'by_tenant';
   return [`FROM entries INDEXED BY ${index} WHERE ${where.join(' AND ')}`, ...values];
-}
-
-/**
- * A page of a list.
- * @param {ListFilter} filter
- * @param {Place | undefined} [after]
- * @returns {[sql: string, ...values: unknown[]]} and then how many
- */
-function pageQuery(filter, after) {
-  const [where, ...values] = selection(filter, after);
-  return [
-    `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`,
-    ...values,
-  ];
 }
 
 /** Numbers of SQLite's errors. */
@@ -90,31 +64,24 @@ class File {
     this.#database = database;
   }
 
-  /**
-   * @param {'run' | 'get' | 'all'} method
-   * @param {string} sql
-   * @param {...unknown} values
-   */
+  /** @param {'run' | 'get' | 'all'} method @param {string} sql @param {...unknown} values */
   #do(method, sql, ...values) {
     let statement = this.#statements.get(sql);
     if (!statement) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
     try {
       return statement[method](...values);
     } catch (error) {
-      throw /** @type {SqliteError} */ (error).errcode === FULL
-        ? unavailable('The disk is full', error)
-        : unavailable(`The file cannot be used: ${/** @type {Error} */ (error).message}`, error);
+      const { errcode, message } = /** @type {SqliteError} */ (error);
+      const why = errcode === FULL ? 'The disk is full' : `The file cannot be used: ${message}`;
+      throw unavailable(why, error);
     }
   }
 
-  /**
-   * Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order.
-   * @param {() => void} write
-   */
-  #later(write) {
+  /** Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order. @param {string} sql @param {...unknown} values */
+  #later(sql, ...values) {
     this.#database.exec('PRAGMA synchronous = NORMAL');
     try {
-      write();
+      this.#do('run', sql, ...values);
     } finally {
       this.#database.exec('PRAGMA synchronous = FULL');
     }
@@ -132,24 +99,16 @@ class File {
     return seq;
   }
 
-  /** @param {string} task @param {number} after @param {number} limit */
+  /** @param {string} task @param {number} after @param {number} limit @returns {LogRecord[]} */
   read(task, after, limit) {
-    const most = Number.isFinite(limit) ? limit : -1;
     const sql = 'SELECT seq, data FROM records WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?';
-    return this.#do('all', sql, task, after, most).map(
-      (/** @type {LogRecord} */ { seq, data }) => ({
-        seq,
-        data,
-      }),
-    );
+    return this.#do('all', sql, task, after, limitOf(limit)).map(plain);
   }
 
   /** @param {string} task */
   forget(task) {
-    this.#later(() => {
-      this.#do('run', 'DELETE FROM entries WHERE task = ?', task);
-      this.#do('run', 'DELETE FROM records WHERE task = ?', task);
-    });
+    this.#later('DELETE FROM entries WHERE task = ?', task);
+    this.#later('DELETE FROM records WHERE task = ?', task);
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
@@ -158,12 +117,13 @@ class File {
       ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant, context = excluded.context, time = excluded.time,
         data = excluded.data, seq = excluded.seq, state = excluded.state
       WHERE excluded.seq >= entries.seq`;
-    this.#later(() => this.#do('run', sql, task, tenant, context, time, data, seq, state));
+    this.#later(sql, task, tenant, context, time, data, seq, state);
   }
 
   /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
   list(filter, after, limit) {
-    const [sql, ...values] = pageQuery(filter, after);
+    const [where, ...values] = selection(filter, after);
+    const sql = `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`;
     return this.#do('all', sql, ...values, limit).map(
       (/** @type {IndexEntry & { task: string }} */ { state, ...row }) =>
         state ? { ...row, state } : row,
@@ -173,35 +133,32 @@ class File {
   /** @param {ListFilter} filter @param {Place | undefined} after @returns {{ count: number, last?: Place }} */
   count(filter, after) {
     const [where, ...values] = selection(filter, after, true);
-    const order = 'ORDER BY time DESC, task';
-    const place = `SELECT time, task ${where} ${order} LIMIT 1 OFFSET ${SLICE - 1}`;
+    const place = `SELECT time, task ${where} ORDER BY time DESC, task LIMIT 1 OFFSET ${SLICE - 1}`;
     const last = this.#do('get', place, ...values);
-    if (last) return { count: SLICE, last: { ...last } };
+    if (last) return { count: SLICE, last: plain(last) };
     return { count: this.#do('get', `SELECT count(*) AS count ${where}`, ...values).count };
   }
 
   /** @param {string} name @param {Uint8Array} bytes */
   put(name, bytes) {
-    const sql = 'INSERT OR REPLACE INTO objects VALUES (?, ?)';
-    this.#later(() => this.#do('run', sql, name, bytes));
+    this.#later('INSERT OR REPLACE INTO objects VALUES (?, ?)', name, bytes);
   }
 
-  /** @param {string} name @returns {Uint8Array | undefined} */
+  /** @param {string} name @returns {Uint8Array<ArrayBuffer> | undefined} */
   get(name) {
     return this.#do('get', 'SELECT bytes FROM objects WHERE name = ?', name)?.bytes;
   }
 
   /** @param {string} name */
   remove(name) {
-    this.#later(() => this.#do('run', 'DELETE FROM objects WHERE name = ?', name));
+    this.#later('DELETE FROM objects WHERE name = ?', name);
   }
 
-  /** @param {string} after @param {number} limit */
+  /** @param {string} after @param {number} limit @returns {string[]} */
   names(after, limit) {
     const sql = 'SELECT name FROM objects WHERE name > ? ORDER BY name LIMIT ?';
-    return this.#do('all', sql, after, Number.isFinite(limit) ? limit : -1).map(
-      (/** @type {{ name: string }} */ { name }) => name,
-    );
+    const rows = this.#do('all', sql, after, limitOf(limit));
+    return rows.map((/** @type {{ name: string }} */ { name }) => name);
   }
 
   close() {
@@ -209,15 +166,11 @@ class File {
   }
 }
 
-/** @param {string} name */
-async function loadSqlite(name) {
-  try {
-    return await import(name);
-  } catch (cause) {
-    const message = 'The SQLite backend needs node:sqlite: Node 22.13 or later';
-    throw new AbpError('NOT_SUPPORTED', message, { cause });
-  }
-}
+/** SQLite's word for no limit is -1. @param {number} limit */
+const limitOf = (limit) => (Number.isFinite(limit) ? limit : -1);
+
+/** A row as an object like any other. @template T @param {T} row @returns {T} */
+const plain = (row) => ({ ...row });
 
 /**
  * A backend in a file of SQLite. Nobody else can open the file until this one is closed, or its process has ended. A record
@@ -227,7 +180,11 @@ async function loadSqlite(name) {
  *   process has the file, and with `UNAVAILABLE` when it cannot be opened or has another layout
  */
 export async function sqliteBackend(path) {
-  const { DatabaseSync } = await loadSqlite('node:sqlite');
+  const name = 'node:sqlite';
+  const { DatabaseSync } = await import(name).catch((cause) => {
+    const message = 'The SQLite backend needs node:sqlite: Node 22.13 or later';
+    throw new AbpError('NOT_SUPPORTED', message, { cause });
+  });
   let database;
   try {
     database = new DatabaseSync(path);
@@ -235,9 +192,9 @@ export async function sqliteBackend(path) {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
     database.exec('PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
     const { user_version: layout } = database.prepare('PRAGMA user_version').get();
-    if (layout > LAYOUT)
+    if (layout && layout !== LAYOUT)
       throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
-    database.exec(`${TABLES} ${layout === 1 ? MIGRATION : ''} ${INDEXES} COMMIT`);
+    database.exec(`${TABLES} ${INDEXES} COMMIT`);
     return new LocalBackend(new File(database));
   } catch (error) {
     database?.close();

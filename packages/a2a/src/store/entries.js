@@ -2,10 +2,10 @@
  * The index of tasks: their tenants, contexts, states, times and users, and the hours in which they ended. It is derived from
  * their logs, and written after them: until then, and where a process ends in between until another one has taken the task
  * over, a list that is limited to a state shows the task as the index has it. What ends a task is never taken back, so an
- * entry that says so is right.
+ * entry that says so is right. Where nobody else has an index, it is written when it is read.
  */
 import { safely } from '../../../../js/common/errors.js';
-import { printCursor, requireEntry, stateIn } from '../backends/backend.js';
+import { printCursor, requireEntry } from '../backends/backend.js';
 import { RETRY, pause } from '../pause.js';
 import { isUnreadable } from './records.js';
 
@@ -45,8 +45,10 @@ export class TaskEntries {
   // --- Writing -----------------------------------------------------------------------------------------
 
   /** Enters a task that is to have its first record. @param {string} id @param {Origin} origin */
-  begin(id, { tenant, contextId, user }) {
-    return this.#note(id, { tenant, contextId, user, time: Date.now() }, 0);
+  async begin(id, origin) {
+    const entry = entryOf({ ...origin, time: Date.now() });
+    requireEntry(entry);
+    if (!this.#backend.alone) await this.#backend.note(id, entry, 0);
   }
 
   /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
@@ -54,7 +56,7 @@ export class TaskEntries {
     const { id } = replica;
     if (!this.#isMine(replica)) return;
     this.#due.set(id, replica);
-    if (this.#noting.has(id)) return;
+    if (this.#backend.alone || this.#noting.has(id)) return;
     const noting = this.#writeDue(replica).finally(() => {
       this.#noting.delete(id);
       if (this.#due.has(id) && this.#logs.lease.valid && this.#isMine(replica))
@@ -62,6 +64,12 @@ export class TaskEntries {
       else this.#due.delete(id);
     });
     this.#noting.set(id, noting);
+  }
+
+  /** The task is nowhere any more. @param {string} id */
+  forget(id) {
+    this.#due.delete(id);
+    this.#backend.forget(id).catch(() => {});
   }
 
   /** Resolves when nothing is being written. */
@@ -75,17 +83,15 @@ export class TaskEntries {
   /** @param {Replica} replica */
   async #writeDue(replica) {
     const { id } = replica;
-    const { host, lease, takeover } = this.#logs;
+    const { lease, takeover } = this.#logs;
     // Others that change at once are of one entry.
     await Promise.resolve();
     while (this.#due.delete(id)) {
-      // It is forgotten.
-      if (this.#backend.alone && !this.#logs.shows(id)) return;
       try {
         await this.write(replica);
         // Whoever finds this process gone sends the end of the task once more.
         if (!replica.settled || replica.owner || !replica.entry) continue;
-        if (await host.delivered(replica.entry)) await takeover.delist(lease.name, id);
+        if (await this.#logs.delivered(replica.entry)) await takeover.delist(lease.name, id);
       } catch {
         // Whoever takes over does it.
         if (!this.#logs.lease.valid) return;
@@ -100,7 +106,8 @@ export class TaskEntries {
     if (!entry) return;
     const { tenant, contextId, user, state, status } = entry.task;
     const time = Date.parse(status.timestamp ?? '') || Date.now();
-    const written = this.#note(id, { tenant, contextId, user, state, time }, seq);
+    const one = entryOf({ tenant, contextId, user, state, time });
+    const written = this.#backend.note(id, one, seq);
     this.#writing.add(written);
     await written.finally(() => this.#writing.delete(written));
     if (ended) await this.noteEnd(id, 1);
@@ -114,19 +121,6 @@ export class TaskEntries {
     await this.#backend.note(`${ENDED}/${id}`, hour, seq);
   }
 
-  /**
-   * @param {string} id
-   * @param {{ tenant?: string, contextId: string, user: unknown, state?: string, time: number }} about
-   * @param {number} seq
-   */
-  async #note(id, { tenant = '', contextId: context, user, state, time }, seq) {
-    const by = user === undefined ? [] : [user];
-    const known = JSON.stringify(by).length <= MAX_USER;
-    // `state` is for processes of the version before.
-    const data = JSON.stringify({ state, by: known ? by : undefined });
-    await this.#backend.note(id, { tenant: TASKS + tenant, context, time, state, data }, seq);
-  }
-
   // --- Lists -------------------------------------------------------------------------------------------
 
   /** @type {Source['page']} */
@@ -134,23 +128,21 @@ export class TaskEntries {
     if (!after) await this.#written();
     const cursor = after && printCursor(after);
     const found = await this.#backend.list({ ...within(filter), limit, cursor });
-    const { state, since = -Infinity } = filter;
-    // A backend that does not count knows no states.
-    const tasks = found.tasks
-      .map((entry) => readEntry(entry, this.#backend.count ? entry.state : stateIn(entry.data, 1)))
-      .filter((task) => (!state || task.state === state) && task.time >= since);
-    for (const listed of tasks) listed.whole = this.#logs.known(listed.task);
+    const tasks = found.tasks.map(({ task, context: contextId, time, state, data }) => {
+      const by = safely(() => JSON.parse(data).by, undefined);
+      return { task, contextId, time, state, by, whole: this.#logs.known(task) };
+    });
     return { tasks, next: found.cursor === undefined ? undefined : found.tasks.at(-1) };
   }
 
   /** @type {Source['count']} */
   async count(filter) {
     await this.#written();
-    return this.#backend.count?.(within(filter));
+    return this.#backend.count(within(filter));
   }
 
   /** @param {Listed} listed @returns {Promise<StoredTask | undefined>} */
-  async read({ task: id, state, by }) {
+  async read({ task: id, state }) {
     const replica = await this.#logs.load(id).catch((error) => {
       // Its log is of a later version: others show it.
       if (isUnreadable(error)) return null;
@@ -158,25 +150,23 @@ export class TaskEntries {
     });
     // What is left of a task that has no log any more.
     if (replica === undefined && state) await this.#backend.forget(id).catch(() => {});
-    const task = replica?.entry?.task;
-    if (!replica || !task) return undefined;
-    try {
-      // A process of the version before has entered it, without its user.
-      const known = JSON.stringify(task.user ?? '').length <= MAX_USER - 2;
-      if (state && !by && known) await this.write(replica).catch(() => {});
-    } finally {
-      this.#logs.leave(replica);
-    }
-    return task;
+    if (replica) this.#logs.leave(replica);
+    return replica?.entry?.task;
   }
 
   /** Resolves when what is stored by now is entered. Where that fails, nobody waits for it. */
   async #written() {
-    const due = [...this.#due.values()]
-      .filter(({ id }) => this.#logs.shows(id))
-      .map((replica) => this.write(replica));
-    await Promise.allSettled([...this.#writing, ...due]);
+    const due = [...this.#due.values()].filter(({ id }) => this.#logs.shows(id));
+    if (this.#backend.alone) this.#due.clear();
+    await Promise.allSettled([...this.#writing, ...due.map((replica) => this.write(replica))]);
   }
+}
+
+/** An entry of the index. @param {{ tenant?: string, contextId: string, user?: unknown, state?: string, time: number }} about @returns {IndexEntry} */
+function entryOf({ tenant = '', contextId: context, user, state, time }) {
+  const by = user === undefined ? [] : [user];
+  const data = JSON.stringify({ by: JSON.stringify(by).length <= MAX_USER ? by : undefined });
+  return { tenant: TASKS + tenant, context, time, state, data };
 }
 
 /** Throws unless an index can have what is asked for. @param {Filter} filter */
@@ -184,10 +174,4 @@ function within({ tenant: name, ...rest }) {
   const tenant = TASKS + name;
   requireEntry({ tenant, context: rest.context ?? '', time: 0, data: '' });
   return { ...rest, tenant };
-}
-
-/** @param {IndexEntry & { task: string }} entry @param {string | undefined} state @returns {Listed} */
-function readEntry({ task, context: contextId, time, data }, state) {
-  const by = safely(() => JSON.parse(data).by, undefined);
-  return { task, contextId, time, state, by: Array.isArray(by) ? by : undefined };
 }

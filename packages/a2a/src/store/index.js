@@ -7,7 +7,7 @@
  * - `replica.js`: a task as its log has it. Every record is read here, at its owner, too, and then told; the core says what a
  *   record means for the owner (`abp_task_read()`). It also stores what others want of a task: cancels, push configurations.
  * - `records.js`: what a record is, and `replay.js`: what a reader of a stream has missed.
- * - `store.js`: the tasks that are known here, how one begins or is answered, and what the server is asked for (`Host`).
+ * - `store.js`: the tasks that are known here, how one begins or is answered, and what else a server asks of them.
  * - `membership.js`: the lease of this process, and which others are gone; `takeover.js`: what those have left.
  * - `entries.js`: the index, from which lists are made; `retention.js`: what ended long ago is deleted.
  * - `push.js` and `telemetry.js` are options of their own.
@@ -81,7 +81,7 @@ export function taskStore(options) {
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
   return {
-    attach: (/** @type {import('./store.js').Host} */ host) =>
-      new TaskLogs(host, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),
+    attach: (/** @type {import('./store.js').StoreParts} */ parts) =>
+      new TaskLogs(parts, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),
   };
 }

@@ -139,8 +139,9 @@ export class Owner {
       this.#enqueue({ k: 'outcome', metadata: outcomeOf(this.table.became(id), this.said) });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
-      if (this.#lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
-      else this.#logs.loseAll();
+      const { prompt, info } = this.#next;
+      if (!this.#lease.valid) this.#logs.loseAll();
+      else if (entry && prompt && info) void this.#logs.run(entry, this, { prompt, info });
     }
     if (verdict & core.TASK_FORGET) this.#release();
     void this.#send();
@@ -292,7 +293,7 @@ export class Owner {
   /** A cancel is stored. @param {string} [reason] */
   wish(reason) {
     if (this.#gone || this.#over) return;
-    this.act(this.table.wish(this.handle, this.#logs.host.grace), { reason });
+    this.act(this.table.wish(this.handle, this.#logs.grace), { reason });
   }
 
   /**

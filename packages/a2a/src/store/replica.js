@@ -292,14 +292,14 @@ export class Replica {
   /** What this process decided is stored. @param {TaskEvent} event */
   #commit(event) {
     const told = event.k === 'run' || event.k === 'status';
-    if (told && this.entry) this.#logs.host.notify(this.entry, event.status);
+    if (told && this.entry) this.#logs.notify(this.entry, event.status);
     this.owner?.committed(event);
   }
 
   /** @param {import('./records.js').Origin} origin */
   #adopt(origin) {
     try {
-      this.entry = this.#logs.host.adopt(this, origin);
+      this.entry = this.#logs.shown.adopt(this, origin);
     } catch (error) {
       // Who has begun it is told so.
       this.owner?.lose(/** @type {import('../../../../js/common/errors.js').AbpError} */ (error));
@@ -309,7 +309,7 @@ export class Replica {
 
   /** @param {TaskEvent} event @param {string} [number] */
   #tell(event, number) {
-    const { host } = this.#logs;
+    const { shown } = this.#logs;
     if (event.k === 'new') this.#adopt(event.origin);
     const { entry } = this;
     if (!entry) return;
@@ -327,19 +327,19 @@ export class Replica {
           entry.task.remember(event.message);
         }
         // Whoever sent the message follows the task from here on.
-        host.status(entry, event.status, number, this.owner?.begun);
+        shown.status(entry, event.status, number, this.owner?.begun);
         break;
       case 'status':
-        host.status(entry, event.status, number);
+        shown.status(entry, event.status, number);
         break;
       case 'rest':
         this.rested = true;
         break;
       case 'outcome':
-        if (!this.settled) host.learn(entry, event.metadata);
+        if (!this.settled) shown.learn(entry, event.metadata);
         break;
       case 'artifact':
-        host.artifact(entry, event, number);
+        shown.artifact(entry, event, number);
         break;
       case 'push':
         entry.pushes.set(event.config.id, event.config);

@@ -8,9 +8,12 @@
  */
 import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
-import { TaskTable } from '../tasks-core.js';
+import { limitOf } from '../../../../js/common/values.js';
 import { conflict, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
+import { away, refusal } from '../refusals.js';
+import { timeOf } from '../requests.js';
+import { TaskTable } from '../tasks-core.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
@@ -20,15 +23,13 @@ import { Retention } from './retention.js';
 import { Takeover } from './takeover.js';
 
 /** @import { Backend } from '../backends/backend.js' */
-/** @import { Message } from '../dialects.js' */
+/** @import { Message, Status } from '../dialects.js' */
 /** @import { Entry } from '../shown-tasks.js' */
 /** @import { Lease } from './membership.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
-/** @import { Metadata, Status } from '../dialects.js' */
 /** @import { TaskStoreOptions } from './index.js' */
-/** @import { Prompt } from './owner.js' */
 
 /** How often in a term a lease is renewed, and processes are looked at. */
 const RENEWALS = 5;
@@ -36,25 +37,14 @@ const RENEWALS = 5;
 const MAX_WARNED = 1000;
 
 /**
- * What the store needs of the server.
- * @typedef {object} Host
- * @property {import('../tasks-core.js').TaskLimits} limits
- * @property {number} grace
- * @property {(replica: Replica, origin: Origin) => Entry} adopt shows a task
- * @property {(entry: Entry) => void} drop shows it no more
- * @property {(entry: Entry, status: Status, number?: string, before?: (entry: Entry) => void) => void} status tells a state,
- *   and calls `before` when it is the task's, and nobody was told
- * @property {(entry: Entry, event: TaskEvent & { k: 'artifact' }, number?: string) => void} artifact tells one
- * @property {(entry: Entry, metadata: Metadata) => void} learn says what became of the work of a task that has ended
- * @property {(replica: Replica, owner: Owner, prompt: Prompt) => void} run calls the executor
- * @property {(entry: Entry | undefined, saved: object, trace?: string) => RequestInfo} requestOf
- * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
- * @property {(entry: Entry) => void} lost says that a task has failed that ends with this process, and is lost
- * @property {(status?: number) => AbpError} busy why a task is not taken: the core's status, if it has refused it
- * @property {() => void} leaseLost counts it
- * @property {() => void} unreadable counts a task that was stored by a later version
- * @property {(entry: Entry, status: Status) => void} notify sends a state to those who want to be told of it
- * @property {(entry: Entry) => Promise<boolean>} delivered whether all was sent, or given up; false if the process ends first
+ * What the store needs of the agent whose tasks it keeps.
+ * @typedef {object} StoreParts
+ * @property {import('../tasks-core.js').TaskLimits} [limits]
+ * @property {number} [grace] ms
+ * @property {import('../shown-tasks.js').ShownTasks} shown
+ * @property {import('../runs.js').Runs['run']} run
+ * @property {import('./push.js').Pushes} [pushes]
+ * @property {import('./telemetry.js').Reports} [reports]
  */
 
 export class TaskLogs {
@@ -72,23 +62,34 @@ export class TaskLogs {
   #closing;
   #membership;
   #retention;
+  #limits;
+  #pushes;
+  #reports;
   /** Characters that wait to be stored, and who waits until they are fewer. */
   #outbox = 0;
   /** @type {Set<() => void>} */
   #waiting = new Set();
 
-  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan' | 'retention' | 'maxOutbox'>> & TaskStoreOptions} options */
-  constructor(host, options) {
-    this.host = host;
+  /** @param {StoreParts} parts @param {Required<Omit<TaskStoreOptions, 'saveRequest'>> & Pick<TaskStoreOptions, 'saveRequest'>} options */
+  constructor({ limits = {}, grace = 0, shown, run, pushes, reports }, options) {
+    this.shown = shown;
+    this.run = run;
+    this.grace = limitOf(grace);
     this.options = options;
+    this.#limits = limits;
+    this.#pushes = pushes;
+    this.#reports = reports;
     /** @type {Backend} */
     this.backend = options.backend;
     this.entries = new TaskEntries(this);
     this.#membership = new Membership(this.backend, {
       term: options.term,
-      answer: (text) => this.#answer(text),
+      answer: (text) => {
+        const { task, event } = JSON.parse(text);
+        return this.#replicas.get(task)?.owner?.push(event) ? 'yes' : 'no';
+      },
       onLose: (lost) => {
-        if (lost) this.host.leaseLost();
+        if (lost) reports?.leaseLost();
         for (const owner of [...this.#owners.values()]) owner.lose();
       },
     });
@@ -102,7 +103,7 @@ export class TaskLogs {
   }
 
   #newTable() {
-    return new TaskTable(this.host.limits, {
+    return new TaskTable(this.#limits, {
       commits: true,
       onDue: (task, verdict) => this.#owners.get(task)?.act(verdict),
       onFailure: () => {
@@ -172,7 +173,7 @@ export class TaskLogs {
 
   /** A log has a record that this version cannot read, or does not have what it should have. @param {Replica} replica @param {unknown} why */
   unreadable({ id, entry }, why) {
-    this.host.unreadable();
+    this.#reports?.unreadable();
     if (this.#warned.size < MAX_WARNED && !this.#warned.has(id)) {
       this.#warned.add(id);
       reportError(why);
@@ -205,22 +206,14 @@ export class TaskLogs {
 
   /** The lease under which something may begin. */
   async living() {
-    if (this.#closing) throw unavailable('The agent is closing');
+    if (this.#closing) throw away();
     return refusing(this.#membership.living());
   }
 
   /** Nothing begins under a lease that ran out while it was prepared, or after its process has begun to go. @param {Lease} lease */
   #requireHere(lease) {
-    if (this.#closing) throw unavailable('The agent is closing');
+    if (this.#closing) throw away();
     if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
-  }
-
-  /** @param {string} text */
-  async #answer(text) {
-    const { task, event } = JSON.parse(text);
-    const owner = this.#replicas.get(task)?.owner;
-    const taken = owner?.push(event);
-    return taken ? 'yes' : 'no';
   }
 
   /** Cancels what this process works on. @param {string} reason */
@@ -271,27 +264,22 @@ export class TaskLogs {
    */
   async look(id) {
     const known = this.#replicas.get(id);
-    if (known) {
-      known.pins++;
-      try {
-        if (!known.settled && !(known.owner && this.lease.valid)) await known.catchUp();
-        if (known.blind) throw unreadableOf(id);
-      } catch (error) {
-        this.leave(known);
-        throw error;
-      }
-      return known;
-    }
-    let loading = this.#loading.get(id);
-    if (!loading) {
-      loading = this.#read(id).finally(() => this.#loading.delete(id));
+    if (!known) {
+      const loading = this.#loading.get(id) ?? this.#read(id);
       this.#loading.set(id, loading);
-    }
-    // All who wait for it hold it before one lets go.
-    return loading.then((replica) => {
+      const replica = await loading;
       if (replica) replica.pins++;
       return replica;
-    });
+    }
+    known.pins++;
+    try {
+      if (!known.settled && !(known.owner && this.lease.valid)) await known.catchUp();
+      if (known.blind) throw unreadableOf(id);
+    } catch (error) {
+      this.leave(known);
+      throw error;
+    }
+    return known;
   }
 
   /** @param {string} id */
@@ -299,18 +287,17 @@ export class TaskLogs {
     const replica = new Replica(this, id);
     try {
       await replica.catchUp();
+      if (replica.blind) throw unreadableOf(id);
     } catch (error) {
       this.#discard(replica);
       // A name that no backend can have is that of no task.
       if (/** @type {AbpError} */ (error).code === 'INVALID_PARAMS') return undefined;
       throw error;
-    }
-    if (replica.blind) {
-      this.#discard(replica);
-      throw unreadableOf(id);
+    } finally {
+      this.#loading.delete(id);
     }
     if (replica.entry) this.#replicas.set(id, replica);
-    else if (replica.epoch > 0) throw this.host.busy();
+    else if (replica.epoch > 0) throw refusal();
     return replica;
   }
 
@@ -328,7 +315,7 @@ export class TaskLogs {
   /** @param {Replica} replica */
   #discard(replica) {
     this.forget(replica);
-    if (replica.entry) this.host.drop(replica.entry);
+    if (replica.entry) this.shown.drop(replica.entry);
   }
 
   /** The task is shown no more. @param {Replica} replica */
@@ -340,8 +327,7 @@ export class TaskLogs {
 
   /** What is not shown any more is nowhere else. @param {Replica} replica */
   #forgetLog({ id, owner }) {
-    if (this.backend.alone && !owner && !this.#replicas.has(id))
-      this.backend.forget(id).catch(() => {});
+    if (this.backend.alone && !owner && !this.#replicas.has(id)) this.entries.forget(id);
   }
 
   /**
@@ -355,7 +341,7 @@ export class TaskLogs {
    */
   async begin(id, origin, message, info, begun, mark) {
     const lease = await this.living();
-    if (this.full) throw this.host.busy();
+    if (this.full) throw refusal();
     const replica = new Replica(this, id);
     if (this.#replicas.has(id)) throw conflict(id);
     this.#replicas.set(id, replica);
@@ -394,7 +380,7 @@ export class TaskLogs {
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
     const { entry } = replica;
     if (!entry || replica.wished || replica.blind) throw refused();
-    if (this.full) throw this.host.busy();
+    if (this.full) throw refusal();
     // Of a task that others work on, the table of what is told knows whether it needs somebody.
     if (!replica.owner && !(entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE))
       throw refused();
@@ -428,7 +414,7 @@ export class TaskLogs {
   /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
   own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
-    if (handle <= 0) throw this.host.busy(handle);
+    if (handle <= 0) throw refusal(handle);
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
     this.#owners.set(owner.handle, owner);
     replica.watch();
@@ -439,10 +425,10 @@ export class TaskLogs {
   released(replica, handle) {
     this.#owners.delete(handle);
     const { entry } = replica;
-    if (this.backend.alone && entry && !replica.ended) this.host.lost(entry);
-    this.#forgetLog(replica);
+    if (this.backend.alone && entry && !replica.ended) this.shown.lost(entry);
     if (replica.asks) this.takeover.question(replica);
     this.entries.changed(replica);
+    this.#forgetLog(replica);
   }
 
   // --- Cancels -----------------------------------------------------------------------------------------
@@ -480,9 +466,28 @@ export class TaskLogs {
         ? JSON.stringify(entry?.pushes.get(event.config.id)) === JSON.stringify(event.config)
         : !entry?.pushes.has(event.id);
     if (!owner) return replica.append(event, () => replica.ended || isStored());
-    if (this.full) throw this.host.busy();
+    if (this.full) throw refusal();
     owner.push(event);
     await owner.flushed();
+  }
+
+  // --- What clients are told, and when -----------------------------------------------------------------
+
+  /** Sends a state to those who want to be told of it. @param {Entry} entry @param {Status} status */
+  notify(entry, status) {
+    this.#reports?.told(status.state);
+    this.#pushes?.notify(entry, status);
+  }
+
+  /** Whether all was sent, or given up; false if the process ends first. @param {Entry} entry */
+  async delivered(entry) {
+    return this.#pushes?.delivered(entry) ?? true;
+  }
+
+  /** When a question that nobody answers is canceled. @param {Entry | undefined} entry */
+  deadline(entry) {
+    const since = entry ? Date.parse(timeOf(entry.task)) : Date.now();
+    return since + (this.#limits.rememberFor ?? core.TASKS_DEFAULT_REMEMBER_MS);
   }
 
   // --- Lists and streams -------------------------------------------------------------------------------
@@ -496,11 +501,6 @@ export class TaskLogs {
   known(id) {
     const { entry, settled, owner } = this.#replicas.get(id) ?? {};
     return settled || (owner && this.lease.valid) ? entry?.task : undefined;
-  }
-
-  /** Where lists find the tasks. @returns {import('../lists.js').Source} */
-  get source() {
-    return this.entries;
   }
 
   /**

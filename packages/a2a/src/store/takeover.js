@@ -177,17 +177,17 @@ export class Takeover {
    * @param {string} name of the owner
    */
   async #finish(replica, name) {
-    const { host, entries } = this.#logs;
+    const logs = this.#logs;
     const { id, entry } = replica;
     if (!entry) return;
-    await entries.write(replica);
+    await logs.entries.write(replica);
     // What was still at work when the task was canceled is gone.
     const metadata = outcomeOf(abp.FATE_UNKNOWN);
     await replica.append({ k: 'outcome', metadata }, () => replica.settled);
-    host.notify(entry, entry.task.status);
+    logs.notify(entry, entry.task.status);
     const duty = dutyOf(name, id);
     this.#waiting.add(duty);
-    void host
+    void logs
       .delivered(entry)
       .then((all) => (all ? this.delist(name, id) : undefined))
       .catch(() => {})
@@ -220,7 +220,7 @@ export class Takeover {
     if (replica.wished) owner.wish();
     else if (logs.options.onOrphan === 'rerun' && prompt && saved)
       void owner.start(
-        { prompt, info: logs.host.requestOf(replica.entry, saved, trace) },
+        { prompt, info: requestOf(replica.entry, saved, trace) },
         { saved, attempt: attempt + 1, trace },
       );
     else owner.fail('The process that worked on the task is gone');
@@ -231,7 +231,7 @@ export class Takeover {
 
   /** A task asks for something; it is canceled when nobody answers. @param {Replica} replica */
   question({ id, entry }) {
-    this.#questions.set(id, this.#logs.host.deadline(entry));
+    this.#questions.set(id, this.#logs.deadline(entry));
   }
 
   /** A question is watched by this process from now on. @param {Replica} replica @returns {Promise<boolean>} false if another record came first */
@@ -254,7 +254,7 @@ export class Takeover {
     if (!replica) return;
     try {
       const { asks, entry } = replica;
-      if (asks && logs.host.deadline(entry) > Date.now()) return this.question(replica);
+      if (asks && logs.deadline(entry) > Date.now()) return this.question(replica);
       if (asks) await logs.cancel(replica, 'Nobody answered');
       // Somebody else has it. Unless this process is about to take it.
       else if (replica.by !== name && !replica.owner && replica.pins === 1) {
@@ -271,3 +271,14 @@ export class Takeover {
     }
   }
 }
+
+/** What an executor is told of a request of which so much was saved. @param {import('../shown-tasks.js').Entry | undefined} entry @param {object} saved @param {string} [traceparent] @returns {import('../task.js').RequestInfo} */
+const requestOf = (entry, saved, traceparent) => ({
+  headers: /** @type {Record<string, string>} */ (traceparent ? { traceparent } : {}),
+  user: entry?.task.user,
+  tenant: entry?.task.tenant,
+  extensions: [],
+  metadata: undefined,
+  acceptedOutputModes: [],
+  ...saved,
+});

@@ -57,7 +57,7 @@ function counting(backend, more = {}) {
  * @param {number} count
  * @param {(i: number) => { user?: unknown, state?: string, context?: string }} about
  */
-async function fill(backend, count, about, note = (entry) => entry) {
+async function fill(backend, count, about) {
   const first = await serve((ctx) => void ctx.emitArtifact({ parts: [{ text: 'x' }] }), {
     store: taskStore({ backend }),
   });
@@ -83,9 +83,9 @@ async function fill(backend, count, about, note = (entry) => entry) {
         }
         last = await backend.append(`task-${i}`, JSON.stringify(record), last);
       }
-      const data = JSON.stringify({ state, by: user === undefined ? [] : [user] });
+      const data = JSON.stringify({ by: user === undefined ? [] : [user] });
       const entry = { tenant: 'task:', context, time, state, data };
-      await backend.note(`task-${i}`, note(entry), last);
+      await backend.note(`task-${i}`, entry, last);
     }
   };
   await Promise.all(Array.from({ length: 16 }, one));
@@ -267,53 +267,6 @@ export function testLists(name, openBackend, many = 2000) {
       assert.deepEqual([tasks.length, totalSize], [4, 10], String(hook));
       assert.ok(idsOf({ tasks }).every((id) => id.match(/\d+/)[0] % 2 === 1));
     }
-  });
-
-  it('entries of the version before are listed, and completed', async (t, { backend, agent }) => {
-    // Where processes of both versions may be, the entry itself has no state.
-    const old = ({ tenant, context, time, state }) => ({
-      ...{ tenant, context, time, ...(backend.local && { state }) },
-      data: JSON.stringify({ state }),
-    });
-    await fill(
-      backend,
-      12,
-      (i) => ({ user: i % 2 ? 'ann' : 'bob', state: i % 3 ? 'completed' : 'failed' }),
-      old,
-    );
-    const { backend: counted, reads } = counting(backend);
-    const authorize = (task, access, { user }) => task.user === user;
-    const { url } = await agent({ authorize }, counted);
-    const ann = await list(url, {}, { 'x-user': 'ann' });
-    assert.equal(ann.tasks.length, 6);
-    const failed = await list(url, { status: 'TASK_STATE_FAILED' }, { 'x-user': 'ann' });
-    assert.deepEqual(idsOf(failed), ['task-9', 'task-3']);
-    reads.length = 0;
-    // Another process need not read them to know whose they are.
-    const other = counting(backend);
-    const later = await agent({ authorize }, other.backend);
-    assert.equal((await list(later.url, { pageSize: 2 }, { 'x-user': 'ann' })).totalSize, 6);
-    assert.deepEqual(other.reads.sort(), ['task-11', 'task-9']);
-  });
-
-  it('a backend that knows no states is listed as well', async (t, { backend, agent }) => {
-    await fill(backend, 30, (i) => ({ user: 'ann', state: i % 10 ? 'completed' : 'failed' }));
-    const { backend: counted } = counting(backend, {
-      count: undefined,
-      note: (task, { state: _state, ...entry }, seq) => backend.note(task, entry, seq),
-      list: async ({ state: _state, since: _since, ...filter }) => {
-        const { tasks, cursor } = await backend.list(filter);
-        return { tasks: tasks.map(({ state: _own, ...entry }) => entry), cursor };
-      },
-    });
-    const { url } = await agent({}, counted);
-    const found = await pages(url, { status: 'TASK_STATE_FAILED', pageSize: 2 });
-    assert.deepEqual(found.map(idsOf), [['task-20', 'task-10'], ['task-0']]);
-    assert.deepEqual(
-      found.map(({ totalSize }) => totalSize),
-      [3, 3],
-    );
-    assert.equal((await list(url, { pageSize: 4 })).totalSize, 30);
   });
 
   it('others have their turn while a list is made, and who has left is not worked for', async (t, {

@@ -180,7 +180,8 @@ abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now);
 void abp_tasks_free(abp_tasks *tasks);
 
 /* Adds a task: ABP_TASK_SUBMITTED for an agent's own, ABP_TASK_UNKNOWN for one that a client hears
- * of. `id` has `length` bytes. Returns ABP_OK, with the handle in *task. Errors: ABP_E_ID,
+ * of, or a state that a task can go on from. `id` has `length` bytes. Returns ABP_OK, with the
+ * handle in *task. Errors: ABP_E_ID, ABP_E_STATE for a state in which it has ended,
  * ABP_E_DUPLICATE, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
                  abp_task *task);

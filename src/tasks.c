@@ -218,6 +218,8 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
                  abp_task *task) {
   if (!id_ok(tasks, length)) return ABP_E_ID;
+  /* A task that has ended is remembered in the order in which tasks end: none is added there. */
+  if (state > ABP_TASK_AUTH_REQUIRED || abp_task_ended(state)) return ABP_E_STATE;
   if (tasks->live >= tasks->config.max_tasks) return ABP_E_LIMIT;
   const abp_id key = {id, length, 0};
   const uint32_t hash = table_hash_text(&tasks->table, &key, TASK_KEY);

@@ -156,6 +156,9 @@ static void ids_are_told_apart_and_wrong_ones_refused(void **state) {
   assert_int_equal(abp_task_add(tasks, "", 0, ABP_TASK_SUBMITTED, &task), ABP_E_ID);
   assert_int_equal(abp_task_add(tasks, longest, 1025, ABP_TASK_SUBMITTED, &task), ABP_E_ID);
   assert_int_equal(abp_task_find(tasks, longest, 1025), 0);
+  assert_int_equal(abp_task_add(tasks, "a", 1, ABP_TASK_COMPLETED, &task), ABP_E_STATE);
+  assert_int_equal(abp_task_add(tasks, "a", 1, ABP_TASK_REJECTED, &task), ABP_E_STATE);
+  assert_int_equal(abp_task_add(tasks, "a", 1, (enum abp_task_state)9, &task), ABP_E_STATE);
   assert_int_equal(abp_task_add(tasks, longest, 1024, ABP_TASK_SUBMITTED, &task), ABP_OK);
   assert_int_equal(abp_task_find(tasks, longest, 1024), task);
   assert_int_equal(abp_task_find(tasks, longest, 1023), 0);

@@ -486,6 +486,25 @@ test('an answer that another process takes while it is prepared here is answered
   assert.deepEqual(did, ['go', 'yes']);
 });
 
+test('a list shows under its state what was stored before it was asked for', async (t) => {
+  const gate = deferred();
+  const { backend } = heldBackend((whole) => ({
+    note: async (...given) => {
+      if (given[1].state === 'completed') await gate.promise;
+      return whole.note(...given);
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const { id } = (await tell(url, 'go')).result.task;
+  const listed = ask(url, V1.list, { status: DONE }, V1.headers);
+  // What need not wait for the entry is answered by then.
+  for (let i = 0; i < 10; i++) await ask(url, V1.get, { id }, V1.headers);
+  gate.resolve();
+  const { tasks, totalSize } = (await listed).result;
+  assert.deepEqual([tasks.map((task) => task.id), totalSize], [[id], 1]);
+});
+
 // --- What is left behind -----------------------------------------------------------------------------------
 
 test('a question whose cancel could not be stored is canceled later', async (t) => {
@@ -509,6 +528,32 @@ test('a question whose cancel could not be stored is canceled later', async (t) 
   while (state === 'TASK_STATE_INPUT_REQUIRED');
   assert.equal(state, 'TASK_STATE_CANCELED');
   assert.equal(refusals, 3);
+});
+
+test('of a process that is gone, what only a later version can read is looked at once', async (t) => {
+  t.mock.method(console, 'error', () => {});
+  let id;
+  let scans = 0;
+  let reads = 0;
+  const { backend } = heldBackend((whole) => ({
+    list: async (filter) => {
+      if (filter.tenant.startsWith('duties:')) scans++;
+      return whole.list(filter);
+    },
+    read: async (...given) => {
+      if (scans && given[0] === id) reads++;
+      return whole.read(...given);
+    },
+  }));
+  const first = await serve(() => new Promise(() => {}), { store: taskStore({ backend }) });
+  ({ id } = (await tell(first.url, 'go', later)).result.task);
+  const { seq } = (await backend.read(id, 0)).at(-1);
+  await backend.append(id, JSON.stringify({ v: 2 }), seq);
+  await first.close();
+  const second = await serve(() => {}, { store: taskStore({ backend, term: 50 }) });
+  t.after(second.close);
+  while (scans < 5) await new Promise(setImmediate);
+  assert.equal(reads, 1);
 });
 
 test('an object of a task that never began is deleted when it is old, and others stay', async (t) => {

@@ -330,17 +330,19 @@ test('NATS: what a consumer leaves out is asked for, and given in order', async 
   const write = async (data) => (last = await writer.append('task', data, last));
   await write('0');
   const seen = [];
+  let written = Promise.resolve();
+  const writeAll = async () => {
+    for (let i = 1; i < 40; i++) await write(`${i}`);
+  };
   await new Promise((resolve) => {
     reader.watch('task', 0, ({ data }) => {
       seen.push(data);
       // The consumer is there, and what was before was read.
-      if (data === '0')
-        void (async () => {
-          for (let i = 1; i < 40; i++) await write(`${i}`);
-        })();
+      if (data === '0') written = writeAll();
       if (data === '39') resolve(undefined);
     });
   });
+  await written;
   assert.equal(last % 3, 1);
   assert.deepEqual(
     seen,

@@ -289,8 +289,7 @@ export class TaskServer {
       refuse(reply, version, isAway(error) ? code : 'INTERNAL_ERROR', message);
       return;
     }
-    const { shown, operations } = /** @type {Parts} */ (this.#parts);
-    shown.table.advance();
+    const { operations } = /** @type {Parts} */ (this.#parts);
     let request;
     try {
       request = read(JSON.parse(text));

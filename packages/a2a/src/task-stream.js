@@ -5,6 +5,7 @@
 import * as core from './tasks-boundary.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
+import { limitOf } from '../../../js/common/values.js';
 import { readState } from './dialects.js';
 import { Unsent } from './unsent.js';
 
@@ -181,10 +182,10 @@ export class TaskStream {
         if (verdict & core.TASK_END) return verdict;
       }
       const how = this.#lastEventId ? core.WATCH_NUMBERED : core.WATCH_ENDED;
-      return table.watchStep('ended', handle, how, 0);
+      return table.watch_ended(handle, how, 0);
     } catch (error) {
       this.#failure = error;
-      return table.watchStep('ended', handle, howFailed(error), delayOf(error));
+      return table.watch_ended(handle, howFailed(error), delayOf(error));
     }
   }
 
@@ -195,14 +196,14 @@ export class TaskStream {
       task = await this.#client.get(/** @type {string} */ (this.#id));
     } catch (error) {
       this.#failure = error;
-      return table.watchStep('asked', handle, howFailed(error), delayOf(error));
+      return table.watch_asked(handle, howFailed(error), delayOf(error));
     }
     // Its number is not known, and those before it are over.
     this.#lastEventId = undefined;
     const event = /** @type {const} */ ({ kind: 'task', task });
     if (this.#apply(event)) yield event;
     this.#polling = this.#failure;
-    return table.watchStep('asked', handle, core.WATCH_ENDED, 0);
+    return table.watch_asked(handle, core.WATCH_ENDED, 0);
   }
 
   /** @param {Event} event @returns {number} 0 for one that is dropped */
@@ -227,7 +228,7 @@ export class TaskStream {
   /** @param {'named' | 'cancel' | 'leave' | 'stop'} input */
   #input(input) {
     const view = this.#view;
-    if (view) this.act(view.table.watching(input, view.handle));
+    if (view) this.act(view.table[`watch_${input}`](view.handle));
   }
 
   /** Carries out what interrupts a step. @param {number} verdict */
@@ -243,7 +244,7 @@ export class TaskStream {
   async #cancel() {
     const { table, handle } = /** @type {TaskView} */ (this.#view);
     const answered = (/** @type {core.WatchEnd} */ how, delay = 0, state = core.TASK_UNKNOWN) =>
-      this.act(table.watchCancelAnswered(handle, how, delay, state));
+      this.act(table.watch_cancel_answered(handle, how, delay, state));
     try {
       const id = /** @type {string} */ (this.#id);
       const { status } = await this.#client.cancel(id, reasonText(this.#signal?.reason));
@@ -317,4 +318,4 @@ function howFailed(error) {
 }
 
 /** @param {unknown} error @returns {number} ms */
-const delayOf = (error) => (error instanceof AbpError && error.retryAfter) || 0;
+const delayOf = (error) => (error instanceof AbpError && limitOf(error.retryAfter)) || 0;

@@ -43,7 +43,7 @@ export class TaskView {
   apply(event) {
     if (event.kind === 'message') {
       this.message = event.message;
-      return this.table.watching('replied', this.handle);
+      return this.table.watch_replied(this.handle);
     }
     if (event.kind === 'artifact') {
       this.#task(event.taskId, event.contextId);

@@ -1,7 +1,6 @@
 /** The tasks' core: a table of tasks, and what drives it. What they mean is not known here. */
 import deflated from '../../../dist/tasks-wasm.js';
 import { Core } from '../../../js/driver/core.js';
-import { limitOf } from '../../../js/common/values.js';
 import { CoreDriver } from '../../../js/driver/machine.js';
 import { CoreModule } from '../../../js/driver/module.js';
 import * as tasks from './tasks-boundary.js';
@@ -46,11 +45,39 @@ const COUNTERS = {
   dropped: tasks.TASKS_DROPPED,
 };
 
+/** Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. */
+const INPUTS = /** @type {const} */ ([
+  ...['start', 'run', 'subscribe', 'returns', 'state', 'forget', 'own', 'read', 'lost'],
+]);
+/** Those after which something happens when some time has passed since. */
+const TIMED = /** @type {const} */ ([
+  ...['says', 'committed', 'cancel', 'wish', 'lease', 'watch', 'watch_named', 'watch_replied'],
+  ...['watch_cancel', 'watch_leave', 'watch_stop', 'watch_ended', 'watch_asked'],
+  'watch_cancel_answered',
+]);
+
+/**
+ * @template Given @template R
+ * @typedef {(...given: Given extends [any, ...infer Rest]
+ *   ? { [I in keyof Rest]: number extends Rest[I] ? number | boolean : Rest[I] } : never) => R} Input
+ */
+/** @typedef {{ [Name in typeof INPUTS[number] | typeof TIMED[number]]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
+
+const Driver = /** @type {new () => CoreDriver & Inputs} */ (
+  /** @type {unknown} */ (class extends CoreDriver {})
+);
+for (const name of [...INPUTS, ...TIMED])
+  Driver.prototype[name] = function (/** @type {any[]} */ ...given) {
+    return this.feed((/** @type {any} */ x, /** @type {unknown} */ table) => {
+      if (TIMED.includes(/** @type {any} */ (name))) x.advance(table, performance.now());
+      return x[name](table, ...given);
+    });
+  };
+
 /**
  * What a table tells the one that it belongs to.
  * @typedef {object} TaskDelegate
- * @property {boolean} [commits] each task has a log outside: a state is told when {@link TaskTable.committed} says that it
- *   is stored
+ * @property {boolean} [commits] each task has a log outside: a state is told when `committed` says that it is stored
  * @property {(task: tasks.Task, verdict: number) => void} [onDue] time, or a limit, has done something to a task. Without
  *   it the table has no clock
  * @property {() => void} [onFailure] the core has failed, and its tasks are lost: from now on the table is empty, and
@@ -58,17 +85,14 @@ const COUNTERS = {
  */
 
 /**
- * Drives a table of tasks. An input returns its verdict, for the caller to act on, or a negative `abp_status`; what
- * else it causes, and what time causes, goes to the delegate.
+ * Drives a table of tasks. An input returns its verdict, for the caller to act on, or a negative `abp_status`, and 0 if the core has
+ * failed; what else it causes, and what time causes, goes to the delegate.
  */
-export class TaskTable extends CoreDriver {
+export class TaskTable extends Driver {
   #delegate;
   #rests = false;
 
-  /**
-   * @param {TaskLimits & WatchLimits} [limits]
-   * @param {TaskDelegate} [delegate]
-   */
+  /** @param {TaskLimits & WatchLimits} [limits] @param {TaskDelegate} [delegate] */
   constructor(limits = {}, delegate = {}) {
     super();
     this.#delegate = delegate;
@@ -91,7 +115,7 @@ export class TaskTable extends CoreDriver {
     const { onDue } = this.#delegate;
     /** @type {[tasks.Task, number][]} */
     const due = [];
-    /** @type {R | 0} */
+    /** @type {any} */
     let result;
     let wake = 0;
     try {
@@ -122,8 +146,8 @@ export class TaskTable extends CoreDriver {
     super.arm(this.#rests ? 0 : at);
   }
 
-  /** @override @param {number} [now] ms */
-  advance(now = performance.now()) {
+  /** @override @param {number} now ms */
+  advance(now) {
     this.feed((x, table) => x.advance(table, now));
   }
 
@@ -139,57 +163,11 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) => x.find(table, this.core.writeId(id)));
   }
 
-  /** @param {tasks.Task} task @returns {number} */
-  start(task) {
-    return this.feed((x, table) => x.start(table, task));
-  }
-
-  /** @param {tasks.Task} task @returns {number} the number of its latest run */
-  run(task) {
-    return this.feed((x, table) => x.run(table, task));
-  }
-
-  /**
-   * @param {tasks.Task} task
-   * @param {number} run
-   * @param {tasks.TaskState} state
-   * @param {number} what is said besides the state: `TASK_NEWS`, `TASK_SNAPSHOT`
-   */
-  says(task, run, state, what) {
-    return this.feed((x, table) => x.says(table, task, run, state, what));
-  }
-
-  /** @param {tasks.Task} task @param {boolean} lasting whether streams go on while a task waits for input */
-  subscribe(task, lasting) {
-    return this.feed((x, table) => x.subscribe(table, task, Number(lasting)));
-  }
-
-  /** @param {tasks.Task} task @param {number} run @param {tasks.TaskReturn} how */
-  returns(task, run, how) {
-    return this.feed((x, table) => x.returns(table, task, run, how));
-  }
-
   /** @param {unknown} id @returns {abp.Fate} what became of the task; `FATE_NONE` if it is not known, or any more */
   became(id) {
     return /** @type {abp.Fate} */ (
       this.feed((x, table) => x.became(table, this.core.writeId(id)))
     );
-  }
-
-  /** @param {tasks.Task} task @param {number} grace ms @param {boolean} repeatable */
-  cancel(task, grace, repeatable) {
-    return this.feed((x, table) => x.cancel(table, task, grace, Number(repeatable)));
-  }
-
-  /** @param {tasks.Task} task @returns {tasks.TaskState} as it was told; `TASK_UNKNOWN` for one that is forgotten */
-  state(task) {
-    return /** @type {tasks.TaskState} */ (this.feed((x, table) => x.state(table, task)));
-  }
-
-  /** Whoever began it has to ask for it within so long. @param {tasks.Task} task @param {number} ms 0 is for ever */
-  lease(task, ms) {
-    this.tick();
-    this.feed((x, table) => x.lease(table, task, ms));
   }
 
   /**
@@ -203,79 +181,6 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) =>
       x.artifact(table, task, run, this.core.writeId(id), Number(append)),
     );
-  }
-
-  /** This process takes a task. @param {tasks.Task} task @param {number} epoch @param {boolean} others whether another has worked on it */
-  own(task, epoch, others) {
-    this.feed((x, table) => x.own(table, task, epoch, Number(others)));
-  }
-
-  /**
-   * A record of its log was read.
-   * @param {tasks.Task | undefined} task if this process owns it
-   * @param {number} seen the highest epoch of the records before
-   * @param {number} epoch its own
-   * @param {number} what `RECORD_OWN`, `RECORD_OUTCOME`
-   */
-  read(task, seen, epoch, what) {
-    const of = task ?? /** @type {tasks.Task} */ (0);
-    return this.feed((x, table) => x.read(table, of, seen, epoch, what));
-  }
-
-  /** The oldest state that is not stored yet is now. @param {tasks.Task} task @param {tasks.TaskState} state */
-  committed(task, state) {
-    return this.feed((x, table) => x.committed(table, task, state));
-  }
-
-  /** A cancel was stored first. @param {tasks.Task} task @param {number} grace ms */
-  wish(task, grace) {
-    return this.feed((x, table) => x.wish(table, task, grace));
-  }
-
-  /** Somebody else owns the task. @param {tasks.Task} task */
-  lost(task) {
-    return this.feed((x, table) => x.lost(table, task));
-  }
-
-  /**
-   * An input about a watched task.
-   * @param {'named' | 'replied' | 'cancel' | 'leave' | 'stop'} input
-   * @param {tasks.Task} task
-   */
-  watching(input, task) {
-    this.tick();
-    return this.feed((x, table) => x[`watch_${input}`](table, task));
-  }
-
-  /** @param {tasks.Task} task @param {number} kind `WATCH_MESSAGE`, … @returns {number} */
-  watch(task, kind) {
-    this.tick();
-    return this.feed((x, table) => x.watch(table, task, kind));
-  }
-
-  /**
-   * A step of a watch has ended.
-   * @param {'ended' | 'asked'} step
-   * @param {tasks.Task} task
-   * @param {tasks.WatchEnd} how `WATCH_ENDED`, …
-   * @param {number} delay ms for which the agent wants to be left alone
-   */
-  watchStep(step, task, how, delay) {
-    this.tick();
-    return this.feed((x, table) => x[`watch_${step}`](table, task, how, limitOf(delay) || 0));
-  }
-
-  /** @param {tasks.Task} task @param {tasks.WatchEnd} how @param {number} delay ms @param {tasks.TaskState} state of the task, if it was answered */
-  watchCancelAnswered(task, how, delay, state) {
-    this.tick();
-    return this.feed((x, table) =>
-      x.watch_cancel_answered(table, task, how, limitOf(delay) || 0, state),
-    );
-  }
-
-  /** @param {tasks.Task} task */
-  forget(task) {
-    this.feed((x, table) => x.forget(table, task));
   }
 
   /** What the table counts. */

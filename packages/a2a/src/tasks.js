@@ -52,13 +52,11 @@ export class Task {
 
   /** The work is over: its task has completed, unless it was said how it ended. */
   returns() {
-    this.#table.tick();
     this.obey(this.#table.returns(this.#handle, this.#table.run(this.#handle), core.TASK_RETURNED));
   }
 
   /** The work shall stop. It says how its task ends, within a grace period. */
   cancel() {
-    this.#table.tick();
     this.obey(this.#table.cancel(this.#handle, core.TASKS_DEFAULT_GRACE_MS, true));
   }
 
@@ -98,7 +96,6 @@ export class Tasks {
    * @returns {Task<T> | undefined} undefined if there is no room for one more
    */
   begin(id, work) {
-    this.#table.tick();
     const handle = /** @type {core.Task} */ (this.#table.add(id, core.TASK_SUBMITTED));
     if (handle <= 0) return undefined;
     const task = new Task(this.#table, handle, work);

@@ -474,6 +474,21 @@ test('a task whose question nobody answers is canceled when it has waited long e
   assert.equal(state, 'canceled');
 });
 
+test('the grace of a cancel begins with the cancel, however long nothing has happened before', async (t) => {
+  const script = stepwise();
+  const { url } = await served(script.execute, { grace: 60_000 });
+  const { stream, run, id, names } = await begin(url, script, '1.0');
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 120_000);
+  run.ctx.signal.addEventListener('abort', () =>
+    // What was due before is over by then.
+    setTimeout(() => (run.ctx.emitStatus('completed'), run.gate.resolve()), 2),
+  );
+  const { error } = await ask(url, names.cancel, { id }, names.headers);
+  assert.equal(error?.data[0].reason, 'TASK_NOT_CANCELABLE');
+  assert.equal((await stream.rest()).map(gist).at(-1), 'completed');
+});
+
 describe('cards', () => {
   test('each version has its own, at its own path', async () => {
     const { url } = await served(() => {});

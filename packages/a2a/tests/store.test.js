@@ -519,7 +519,8 @@ test('a question whose cancel could not be stored is canceled later', async (t) 
   const store = taskStore({ backend, term: 1000 });
   const { url, close } = await serve(({ emitStatus }) => emitStatus('input-required'), {
     store,
-    limits: { rememberFor: 1 },
+    // Its owner has let go of it by then.
+    limits: { rememberFor: 500 },
   });
   t.after(close);
   const { id } = (await tell(url, 'go')).result.task;

@@ -272,7 +272,7 @@ export class Replica {
     owner?.passed(own);
     const outcome = events.some(({ k }) => k === 'outcome');
     const what = (own ? core.RECORD_OWN : 0) | (outcome ? core.RECORD_OUTCOME : 0);
-    const verdict = this.#logs.table.read(owner?.handle, this.epoch, epoch, what);
+    const verdict = this.#logs.table.read(owner?.handle ?? 0, this.epoch, epoch, what);
     if (verdict & core.TASK_FORGET) owner?.lose();
     if (verdict & core.TASK_TAKEN) {
       this.epoch = epoch;

@@ -1,10 +1,28 @@
-/** An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright. */
+/**
+ * An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright.
+ *
+ * How it is made. `connectPage` injects one object into the page, as text (page-agent.js, with the functions that it uses), and exposes
+ * nothing. A `PageTransport` here asks that object for the next lines and gives it ours, by `evaluate`; values are made text of by
+ * clone-codec.js. What is at the other end is one of these:
+ *   - An app of this library: the lines are the protocol's messages, between its endpoint there and the client here.
+ *   - An app of others' making. foreign/foreign-app.js, in the page, gives it one form: apps differ in how they report, list and cancel.
+ *     The lines ask it, and say what it reports (`remoteApp` in page.js).
+ *   - WebMCP tools, if they are wanted: page-tools.js shows them in the form of `window.abp`, and they go the same way.
+ *
+ * An app of others' making has its endpoint on this side: foreign/relay-transport.js joins the client to a connection of an app, whose
+ * registry is foreign/foreign-capabilities.js. A call goes from the client through the core to `run` there, by lines to `call` of the
+ * app, and its response the same way back. A cancel is the core's `onStop`: the app is asked, and its word is an input of the core
+ * (`cancel_answered`), which decides what the call came to. Held here are the contexts of the calls that run, by the ids that the app
+ * has for them, and the questions that wait for their answers; in the page, the functions that were put there. `expose` uses the same
+ * for an app in its own page, and packages/mcp-apps for the tools of a view.
+ *
+ * `discovery` is by itself: it reads a page's head and the manifest that it names, and runs nothing of the page.
+ */
 import { connect } from '../../../js/agent/client.js';
 import { parts } from '../../../js/common/parts.js';
 import { REPORTERS } from '../../page/src/reporters.js';
 import { keepPlaces } from './page-agent.js';
 import { connectToPage } from './page.js';
-import { TOOLS } from './tools-way.js';
 
 export { Client } from '../../../js/agent/client.js';
 export { AbpError } from '../../../js/common/errors.js';
@@ -44,9 +62,7 @@ export function connectPage(target, options) {
   let after;
   const { webmcp, ...rest } = options ?? {};
   return connect(async () => {
-    const { timeout, signal, limits } = rest;
-    const tools = webmcp ? TOOLS : undefined;
-    const connection = await connectToPage(target, { timeout, signal, limits, after, tools });
+    const connection = await connectToPage(target, { ...rest, webmcp }, after);
     after = connection.ended;
     return connection.transport;
   }, rest);

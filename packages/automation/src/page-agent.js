@@ -7,29 +7,20 @@
 import { foreignApp } from './foreign/foreign-app.js';
 import { fromText, toText } from './clone-codec.js';
 
-/** @import { ForeignApp } from './foreign/foreign-app.js' */
 /** @import { AppTransport } from '../../../js/app/expose.js' */
 
 /**
- * What `find` has found: an app of this library; another one, or tools; nothing; something else of the same name.
- * @typedef {'ours' | 'foreign' | 'none' | 'other'} Found
+ * What `find` has found: an app of this library, another one, WebMCP tools, nothing, or something else of that name.
+ * @typedef {'ours' | 'foreign' | 'tools' | 'none' | 'other'} Found
  */
 
 /** @typedef {import('./page-transport.js').PageEnd & { find: (ms: number) => Promise<Found> }} PageAgent `find` waits for an app */
 
 /**
- * A line to another app: a question, and the reply to one that it asked.
- * @typedef {{ ask: number, method: keyof ForeignApp, args: any[] } | { reply: number, value: unknown }} LineToApp
- */
-
-/**
- * A line from it: the answer to a question, what it reports, and what it asks.
- * @typedef {{ answer: number, value?: unknown, thrown?: unknown } | { report: string, data: unknown, question?: number }} LineFromApp
- */
-
-/**
- * @param {number} piece
- * @param {Record<string, string[]>} reporters the names of the functions that apps call to report, by kind
+ * Lines to another app are `{ ask, method, args }`, a question with its number, which is answered by `{ answer, value }` or
+ * `{ answer, thrown }`. What the app reports is `{ report, data }`; with a `question`, its number, that is answered by `{ reply, value }`.
+ * @param {number} piece characters that one fetch carries at most
+ * @param {typeof import('../../page/src/reporters.js').REPORTERS} reporters the functions that apps call to report
  * @param {any} [page] where `abp` is looked for, and the functions that apps call
  * @param {import('./page-tools.js').PageTools} [tools] taken where there is no `abp`
  * @returns {PageAgent}
@@ -38,7 +29,8 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
   /** In ms: how long a fetch waits, and how long the next fetch may take to come. */
   const [POLL, LEASE] = [25_000, 120_000];
   const ACCEPT = Symbol.for('abp-bridge.accept');
-  const LEFT = 'The agent disconnected';
+  /** What the Blobs in results contain. @type {WeakMap<Blob, Uint8Array>} */
+  const contents = new WeakMap();
 
   // --- The two streams -----------------------------------------------------------------------------
 
@@ -63,14 +55,7 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 
   // --- An app of this library ----------------------------------------------------------------------
 
-  /** What the Blobs in results contain. @type {WeakMap<Blob, Uint8Array>} */
-  const contents = new WeakMap();
-
-  /**
-   * @param {unknown} value
-   * @param {Set<unknown>} [seen]
-   * @returns {Blob[]} the Blobs in it
-   */
+  /** @param {unknown} value @param {Set<unknown>} [seen] @returns {Blob[]} the Blobs in it */
   function blobsIn(value, seen = new Set()) {
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
     if (seen.has(value)) return [];
@@ -101,36 +86,29 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     return value;
   }
 
-  const read = {
-    get: (/** @type {Blob} */ blob) => contents.get(blob),
-    set() {
-      throw new TypeError('A Blob can only be sent in a result: read it first');
-    },
-  };
-
   /** The end of its transport that is here. @type {AppTransport | undefined} */
   let ours;
 
   function accept() {
-    const transport = (ours = /** @type {AppTransport} */ ({
+    ours = /** @type {AppTransport} */ ({
       carries: ['streams'],
-      post: (message) => ended || emit(toText(message, true, read)),
+      post: (message) => ended || emit(toText(message, true, contents)),
       prepare,
       onMessage() {},
       close() {
         ours = undefined;
         void end();
       },
-    }));
-    page.abp[ACCEPT](transport);
+    });
+    page.abp[ACCEPT](ours);
   }
 
   // --- Another app ---------------------------------------------------------------------------------
 
-  /** @type {ForeignApp | undefined} */
+  /** @type {any} a ForeignApp */
   let foreign;
   let serial = 0;
-  /** Settle its questions, by id. @type {Map<unknown, (response: unknown) => void>} */
+  /** Settle its questions, by number. @type {Map<unknown, (response: unknown) => void>} */
   const questions = new Map();
 
   /** @param {string} report what kind it is @param {unknown} data */
@@ -141,25 +119,13 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     return new Promise((resolve) => questions.set(question, resolve));
   }
 
-  /** @param {{ answer: number, value: unknown }} line */
-  async function written(line) {
-    /** @type {Map<Blob, Uint8Array | undefined>} */
-    const blobs = new Map();
-    const text = toText(line, false, blobs);
-    if (!blobs.size) return text;
-    for (const blob of blobs.keys()) blobs.set(blob, new Uint8Array(await blob.arrayBuffer()));
-    return toText(line, false, blobs);
-  }
-
   /** What it throws becomes the protocol's error on the other side. @param {any} line */
-  async function answer({ ask, method, args }) {
+  async function answer({ ask, method, args: [first, ...rest] }) {
     let text;
     try {
-      const app = /** @type {any} */ (foreign);
-      const value = await (method === 'open'
-        ? app.open(args[0], hear, args[1])
-        : app[method](...args));
-      text = await written({ answer: ask, value });
+      const given = method === 'open' ? [first, hear, ...rest] : [first, ...rest];
+      const value = await prepare(await foreign[method](...given));
+      text = toText({ answer: ask, value }, false, contents);
     } catch (error) {
       const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);
       try {
@@ -181,8 +147,7 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 
   // --- The end -------------------------------------------------------------------------------------
 
-  /** @param {string} [reason] */
-  async function end(reason = LEFT) {
+  async function end(reason = 'The agent disconnected') {
     if (ended) return;
     ended = true;
     clearTimeout(lease);
@@ -205,17 +170,18 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     }
     if (typeof abp?.initialize === 'function' && typeof abp.call === 'function') {
       foreign = foreignApp(reporters, page);
-    } else if (await tools?.found()) {
-      foreign = foreignApp(reporters, { abp: tools?.abp });
-    } else return abp === undefined ? 'none' : 'other';
-    return 'foreign';
+      return 'foreign';
+    }
+    if (!(await tools?.found())) return abp === undefined ? 'none' : 'other';
+    foreign = foreignApp(reporters, { abp: tools?.abp });
+    return 'tools';
   }
 
   return {
     async find(ms) {
       for (const until = performance.now() + ms; ;) {
         const what = await found();
-        if (what === 'ours' || what === 'foreign' || performance.now() > until) return what;
+        if (!/none|other/.test(what) || performance.now() > until) return what;
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },

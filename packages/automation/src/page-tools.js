@@ -1,21 +1,27 @@
 /**
  * The WebMCP tools of a document, as an object of the form of `window.abp`, which is called like any other app of others'
- * making. It is injected as text, so it uses nothing but what is injected with it.
+ * making. `pageTools` is injected as text, so it uses nothing but what is injected with it: packages/automation/src/model-context.js
+ * and packages/automation/src/plain-json.js.
  *
  * WebMCP settles a call at once when its caller aborts, and drops what the tool says afterwards. So nobody here knows
  * whether the tool has stopped, and a response to a cancelled call says so: `metadata.outcome` is `'unknown'`.
  */
+import { copyRecord, firstOf, getOwn, isObject } from '../../../js/common/values.js';
+import { textToBytes } from '../../binary/src/binary.js';
+import { isResponse } from '../../../js/wire/messages.js';
 import { modelContext } from './model-context.js';
-import { toolList } from './tool-list.js';
-import { toolRunner } from './tool-runner.js';
+import { plainJson } from './plain-json.js';
 
-/** @import { Changes } from './tool-list.js' */
+/**
+ * What a page registers, as WebMCP lists it. `inputSchema` is JSON Schema, or its text.
+ * @typedef {{ name: string, title?: unknown, description?: unknown, inputSchema?: unknown, annotations?: object }} Tool
+ */
 
 /**
  * @typedef {object} PageTools
  * @property {() => Promise<boolean>} found whether there are tools, and the page had the time to show a `window.abp`
  * @property {any} abp the tools, in the form of `window.abp`. A call that was executed is answered `{ output }`, the text
- *   that WebMCP gave
+ *   that WebMCP gave: see {@link readAnswer}
  */
 
 /**
@@ -26,24 +32,174 @@ import { toolRunner } from './tool-runner.js';
  * @returns {PageTools}
  */
 export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
+  const MAX_TOOLS = 4096;
   const page = /** @type {any} */ (globalThis);
-  const list = toolList({ window, origin });
-  const run = toolRunner(list);
-  /** In ms, when tools were first seen. @type {number | undefined} */
-  let seen;
-  /** @type {((changes: Changes) => void) | undefined} */
+
+  // --- What there is -------------------------------------------------------------------------------
+
+  /** The tools by name; undefined when they must be asked for. @type {Map<string, Tool> | undefined} */
+  let known;
+  /** What was told of each, as text. @type {Map<string, string>} */
+  let told = new Map();
+
+  /** Asks for the tools. @returns {Promise<Map<string, Tool>>} */
+  async function list() {
+    known = undefined;
+    const others = origin !== undefined && origin !== page.location?.origin;
+    const listed = await modelContext().getTools(others ? { fromOrigins: [origin] } : {});
+    const tools = new Map();
+    for (const tool of [...listed].slice(0, MAX_TOOLS)) {
+      if (typeof tool?.name !== 'string' || tool.annotations?.debugging) continue;
+      if ((tool.window ?? page) !== window) continue;
+      if (origin !== undefined && tool.origin !== origin) continue;
+      tools.set(tool.name, tool);
+    }
+    return (known = tools);
+  }
+
+  /** A tool as a capability. @param {Tool} tool */
+  function describe({ name, title, description, inputSchema, annotations }) {
+    const text = (/** @type {unknown} */ value) =>
+      typeof value === 'string' && value ? value : undefined;
+    const { toString } = Function.prototype;
+    const isNative = /\[native code\]/.test(toString.call(modelContext().executeTool));
+    const isText = typeof inputSchema === 'string';
+    let schema = inputSchema ?? undefined;
+    try {
+      if (isText) schema = JSON.parse(inputSchema);
+    } catch {
+      schema = undefined;
+    }
+    return {
+      name,
+      title: text(title),
+      description: text(description),
+      inputSchema: schema,
+      annotations: annotations ? { ...annotations } : undefined,
+      available: true,
+      requirements: [],
+      // Whether the browser passes a cancel on to the tool, and whether what became of it is known.
+      features: {
+        cancellation: isNative && !isText,
+        cancelOutcome: false,
+        progress: false,
+        elicitation: false,
+      },
+    };
+  }
+
+  async function listCapabilities() {
+    const all = [...(known ?? (await list())).values()].map(describe);
+    told = new Map(all.map((tool) => [tool.name, JSON.stringify(tool)]));
+    return all;
+  }
+
+  /** Told what has changed. @type {((changes: object) => void) | undefined} */
   let onChanged;
+
+  async function onToolChange() {
+    known = undefined;
+    const before = told;
+    try {
+      await listCapabilities();
+    } catch {
+      return; // The document is going away.
+    }
+    const names = [...told.keys()];
+    const added = names.filter((name) => !before.has(name));
+    const removed = [...before.keys()].filter((name) => !told.has(name));
+    const changed = names.filter((name) => before.has(name) && before.get(name) !== told.get(name));
+    if (added.length || removed.length || changed.length) onChanged?.({ added, removed, changed });
+  }
+
+  // --- A call --------------------------------------------------------------------------------------
+
+  /** Whether `executeTool` took the input as text last: polyfills do, and browsers did. */
+  let takesText = false;
+
   /** What aborts the calls that run, by callId. @type {Map<unknown, AbortController>} */
   const running = new Map();
 
-  async function onToolChange() {
-    const changes = await list.changes();
-    if (changes) onChanged?.(changes);
+  /** @param {unknown} params */
+  function inputOf(params) {
+    try {
+      const input = JSON.parse(JSON.stringify(params ?? {}, plainJson));
+      if (typeof (input ?? '') !== 'object') throw new TypeError('WebMCP takes an object');
+      return input;
+    } catch (error) {
+      const message = `The parameters cannot be sent: ${/** @type {Error} */ (error).message}`;
+      throw { code: 'INVALID_PARAMS', message, retryable: false };
+    }
   }
+
+  /**
+   * @param {Tool} tool @param {unknown} input @param {AbortSignal} signal
+   * @param {boolean} [asText] @param {boolean} [isRetry] whether the other form was refused
+   * @returns {Promise<unknown>} the text that WebMCP gives; rejects with the protocol's error, or as the signal says
+   */
+  async function execute(tool, input, signal, asText = takesText, isRetry = false) {
+    try {
+      const given = asText ? JSON.stringify(input) : input;
+      const output = await modelContext().executeTool(tool, given, { signal });
+      takesText = asText;
+      return output;
+    } catch (error) {
+      const { name, message } = /** @type {Error} */ (error ?? {});
+      // Either way it was refused before the tool was called: what a tool throws has another form.
+      const isRefused = name === 'TypeError' || /^Failed to parse input/.test(message);
+      if (signal.aborted) throw error;
+      if (isRetry || !isRefused) throw await errorOf(tool.name, error);
+      return execute(tool, input, signal, !asText, true);
+    }
+  }
+
+  /** The error of a call that WebMCP rejected. It hides what the tool threw. @param {string} name @param {any} error */
+  async function errorOf(name, error) {
+    const message = String(error?.message ?? error);
+    /** @type {Record<string, string>} */
+    const codes = { NotAllowedError: 'PERMISSION_DENIED', NotSupportedError: 'NOT_SUPPORTED' };
+    const code = codes[error?.name];
+    if (code) return { code, message, retryable: false };
+    const tools = await list().catch(() => new Map());
+    // A document that loads again may have registered the same tool by now: then only the browser's words tell.
+    if (tools.has(name) && !/transient/.test(message)) {
+      return { code: 'OPERATION_FAILED', message, retryable: false };
+    }
+    const gone = "The tool no longer exists, so its call's outcome is unknown";
+    return { code: 'DISCONNECTED', message: gone, retryable: false };
+  }
+
+  /** @param {string} name @param {unknown} params @param {{ callId?: string }} [options] */
+  async function call(name, params, { callId } = {}) {
+    const controller = new AbortController();
+    const { signal } = controller;
+    running.set(callId, controller);
+    try {
+      const tool = known?.get(name) ?? (await list()).get(name);
+      if (!tool) {
+        const message = `Unknown capability: ${String(name).slice(0, 200)}`;
+        const error = { code: 'UNKNOWN_CAPABILITY', message, retryable: false };
+        return { success: false, error, metadata: { outcome: 'unstarted' } };
+      }
+      const input = inputOf(params);
+      signal.throwIfAborted();
+      return { output: await execute(tool, input, signal) };
+    } catch (error) {
+      const metadata = { outcome: 'unknown' };
+      if (signal.aborted) return { success: false, cancelled: true, metadata };
+      if (/** @type {any} */ (error)?.code === 'DISCONNECTED')
+        return { success: false, error, metadata };
+      throw error;
+    } finally {
+      running.delete(callId);
+    }
+  }
+
+  // --- In the form of `window.abp` -----------------------------------------------------------------
 
   const abp = {
     async initialize() {
-      const capabilities = await list.describe();
+      const capabilities = await listCapabilities();
       modelContext().addEventListener?.('toolchange', onToolChange);
       const home = origin ?? page.location?.origin ?? 'null';
       const name = (origin === undefined && page.document?.title) || home;
@@ -60,39 +216,11 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
         },
       };
     },
-    listCapabilities: list.describe,
-    /** @param {(changes: Changes) => void} handler */
-    onCapabilitiesChanged(handler) {
-      onChanged = handler;
-    },
-    /**
-     * @param {string} name
-     * @param {unknown} params
-     * @param {{ callId?: string }} [options]
-     */
-    async call(name, params, { callId } = {}) {
-      const controller = new AbortController();
-      running.set(callId, controller);
-      try {
-        const tool = await list.find(name);
-        if (tool) return { output: await run(tool, params, controller.signal) };
-        const message = `Unknown capability: ${String(name).slice(0, 200)}`;
-        const error = { code: 'UNKNOWN_CAPABILITY', message, retryable: false };
-        return { success: false, error, metadata: { outcome: 'unstarted' } };
-      } catch (error) {
-        const metadata = { outcome: 'unknown' };
-        if (controller.signal.aborted) return { success: false, cancelled: true, metadata };
-        if (/** @type {any} */ (error)?.code === 'DISCONNECTED')
-          return { success: false, error, metadata };
-        throw error;
-      } finally {
-        running.delete(callId);
-      }
-    },
-    /**
-     * @param {string} callId
-     * @param {unknown} [reason]
-     */
+    listCapabilities,
+    /** @param {(changes: object) => void} handler */
+    onCapabilitiesChanged: (handler) => (onChanged = handler),
+    call,
+    /** @param {string} callId @param {unknown} [reason] */
     async cancel(callId, reason) {
       const controller = running.get(callId);
       controller?.abort(reason);
@@ -107,10 +235,12 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     },
   };
 
+  /** In ms, when tools were first seen. @type {number | undefined} */
+  let seen;
   return {
     async found() {
       if (seen === undefined) {
-        if (!modelContext() || !(await list.read(true)).size) return false;
+        if (!modelContext() || !(await list()).size) return false;
         seen = performance.now();
       }
       const isLoaded = page.document?.readyState === 'complete';
@@ -118,4 +248,43 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     },
     abp,
   };
+}
+
+/** Parts of an MCP result that are searched for text. */
+const MAX_PARTS = 64;
+
+/**
+ * Reads the answer to a call of a tool, outside of its page.
+ * @param {unknown} answer
+ * @returns {unknown} as it is, if the tool was not executed; the response that the tool returned, if it is one; otherwise a success
+ *   with what it returned, or MCP's `isError` as a failure
+ */
+export function readAnswer(answer) {
+  if (!isObject(answer) || !Object.hasOwn(answer, 'output')) return answer;
+  const value = valueOf(getOwn(answer, 'output'));
+  if (isResponse(value)) return value;
+  const content = getOwn(value, 'content');
+  if (!Array.isArray(content) || getOwn(value, 'isError') !== true) {
+    return { success: true, ...(value !== undefined && { data: value }) };
+  }
+  const texts = firstOf(content, MAX_PARTS).map((part) => getOwn(part, 'text'));
+  const message =
+    texts.filter((text) => typeof text === 'string').join('\n') ||
+    'The tool failed without giving a reason';
+  const details = copyRecord(value);
+  return {
+    success: false,
+    error: { code: 'OPERATION_FAILED', message, retryable: false, details },
+  };
+}
+
+/** @param {unknown} output JSON or, where the tool returned a string, that string */
+function valueOf(output) {
+  // Chromium writes `undefined` as this text; null says that the document was left.
+  if (typeof output !== 'string' || output === 'undefined') return undefined;
+  try {
+    return JSON.parse(output, textToBytes);
+  } catch {
+    return output;
+  }
 }

@@ -43,8 +43,8 @@ export class PageTransport extends Receiver {
   #release;
   #outgoing = '';
   #posted = 0;
-  #sending = Promise.resolve();
-  #busy = false;
+  /** @type {Promise<void> | undefined} */
+  #sending;
   #receiving = false;
   #hasEnded = () => {};
   /** Settles when the object in the page has ended, too. @type {Promise<void>} */
@@ -52,11 +52,10 @@ export class PageTransport extends Receiver {
 
   /**
    * @param {Handle<PageEnd>} handle
-   * @param {object} options
-   * @param {AbortSignal} options.gone fires when the page is gone
-   * @param {() => void} options.release called when this has ended
+   * @param {AbortSignal} gone fires when the page is gone
+   * @param {() => void} release called when this has ended
    */
-  constructor(handle, { gone, release }) {
+  constructor(handle, gone, release) {
     super();
     this.#handle = handle;
     this.#gone = gone;
@@ -67,8 +66,9 @@ export class PageTransport extends Receiver {
   post(message) {
     if (this.stopped) return;
     this.#outgoing += `${toText(message, true)}\n`;
-    if (!this.#busy) this.#sending = this.#send().catch(this.#failed);
-    if (!this.#receiving) void this.#receive().catch(this.#failed);
+    const failed = (/** @type {unknown} */ cause) => this.lose(cause);
+    this.#sending ??= this.#send().catch(failed);
+    if (!this.#receiving) this.#receive().catch(failed);
   }
 
   /** @override */
@@ -83,13 +83,10 @@ export class PageTransport extends Receiver {
     await this.#handle.dispose();
   }
 
-  #failed = (/** @type {unknown} */ cause) => this.lose(cause);
-
   /**
    * Calls the object in the page. Puppeteer gives up an evaluation that takes long; the page may still be fine then.
    * @template A, R
-   * @param {(page: PageEnd, argument: A) => R} question
-   * @param {A} argument
+   * @param {(page: PageEnd, argument: A) => R} question @param {A} argument
    * @returns {Promise<Awaited<R>>}
    */
   async #ask(question, argument) {
@@ -104,17 +101,14 @@ export class PageTransport extends Receiver {
   }
 
   async #send() {
-    this.#busy = true;
     while (this.#outgoing) {
       const text = this.#outgoing.slice(0, MAX_FETCH_CHARACTERS);
-      await this.#ask(
-        (page, [at, text]) => page.take(at, text),
-        /** @type {const} */ ([this.#posted, text]),
-      );
+      const piece = /** @type {const} */ ([this.#posted, text]);
+      await this.#ask((page, [at, text]) => page.take(at, text), piece);
       this.#posted += text.length;
       this.#outgoing = this.#outgoing.slice(text.length);
     }
-    this.#busy = false;
+    this.#sending = undefined;
   }
 
   async #receive() {

@@ -1,24 +1,28 @@
 /**
- * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its WebMCP tools. An object in
- * the page (page-agent.js) calls them; packages/automation/src/page-transport.js carries the lines. An app of this library
- * is at their other end. Another one is asked (remote-app.js), and its endpoint is here.
+ * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its WebMCP tools: see
+ * packages/automation/src/index.js.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
 import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
-import { bytesOf } from '../../binary/src/binary.js';
-import { boundedText, fromMarked, fromText, markedText, toText } from './clone-codec.js';
-import { AbpError } from '../../../js/common/errors.js';
+import { bytesOf, bytesToText } from '../../binary/src/binary.js';
+import { fromText, toText } from './clone-codec.js';
+import { AbpError, reportError } from '../../../js/common/errors.js';
 import { unless, whenAborted } from '../../../js/common/waiting.js';
-import { milliseconds } from '../../../js/common/values.js';
+import { isObject, milliseconds } from '../../../js/common/values.js';
+import { reasonUnsent } from '../../../js/wire/unsent.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
 import { foreignApp, inTime } from './foreign/foreign-app.js';
-import { ForeignTransport } from './foreign/foreign-transport.js';
+import { ForeignCapabilities } from './foreign/foreign-capabilities.js';
+import { RelayTransport } from './foreign/relay-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
+import { modelContext } from './model-context.js';
 import { pageAgent } from './page-agent.js';
-import { RemoteApp } from './remote-app.js';
+import { pageTools, readAnswer } from './page-tools.js';
+import { plainJson } from './plain-json.js';
 
 /** @import { Found, PageAgent } from './page-agent.js' */
 /** @import { Handle } from './page-transport.js' */
+/** @import { ForeignApp, Hear } from './foreign/foreign-app.js' */
 
 /**
  * What we use of pages and frames; both libraries have it.
@@ -33,54 +37,31 @@ import { RemoteApp } from './remote-app.js';
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [off]
  */
 
-/** Events of a page that is gone: `crash` is Playwright's, `error` is Puppeteer's. */
-const GONE = ['close', 'crash', 'error'];
+/** What is injected: the functions use nothing but each other. */
+const INJECTED = [
+  ...[bytesOf, fromBase64, toBase64, walkBounded, requireBounded, fromText, toText],
+  ...[inTime, foreignApp, pageAgent],
+];
+/** What is injected besides for WebMCP's tools. */
+const INJECTED_FOR_TOOLS = [bytesToText, plainJson, modelContext, pageTools];
+
+/** How long a page that has tools may take to show a `window.abp`, which loses nothing, in ms. */
+const PATIENCE = 500;
+
+/** What is evaluated in the page. @param {boolean} [webmcp] */
+function scriptOf(webmcp) {
+  const functions = [...INJECTED, ...(webmcp ? INJECTED_FOR_TOOLS : [])];
+  const tools = webmcp ? `, globalThis, ${pageTools.name}({ patience: ${PATIENCE} })` : '';
+  return `(() => {
+'use strict';
+${functions.join('\n')}
+return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${tools});
+})()`;
+}
 
 /** The error of what does not come back: trying again does not help. @param {string} what */
 const ended = (what) =>
   new AbpError('DISCONNECTED', `The ${what}: open another, and connect to that`);
-
-/**
- * How a page's WebMCP tools are reached. It is an argument, so that a page that has no use for them does not load it.
- * @typedef {object} ToolsWay
- * @property {((...args: any[]) => any)[]} functions what is injected besides, the last of which makes the tools
- * @property {object} [options] its argument
- * @property {(answer: unknown) => unknown} read makes a response of the answer to a call
- */
-
-/**
- * What is evaluated in the page.
- * @param {ToolsWay} [tools]
- */
-function scriptOf(tools) {
-  const shared = [
-    bytesOf,
-    fromBase64,
-    toBase64,
-    walkBounded,
-    requireBounded,
-    boundedText,
-    fromMarked,
-    fromText,
-  ];
-  const functions = [
-    ...[...shared, markedText, toText, inTime, foreignApp],
-    ...[...(tools?.functions ?? []), pageAgent],
-  ];
-  const make = tools?.functions.at(-1)?.name;
-  const made = make ? `, globalThis, ${make}(${JSON.stringify(tools?.options)})` : '';
-  return `(() => {
-'use strict';
-${functions.join('\n')}
-return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${made});
-})()`;
-}
-
-/**
- * @typedef {object} PageConnection
- * @property {import('../../../js/transports/transport.js').Transport} transport to the app
- * @property {Promise<void>} ended settles when the object in the page has ended
- */
 
 /**
  * Connects to the `window.abp` of a page, as soon as there is one, or to its tools.
@@ -89,11 +70,12 @@ return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${
  * @param {number} [options.timeout] ms to wait for `window.abp` (10000)
  * @param {AbortSignal} [options.signal] stops waiting
  * @param {import('../../../js/agent/client.js').AgentOptions['limits']} [options.limits]
- * @param {Promise<void>} [options.after] what must have ended first
- * @param {ToolsWay} [options.tools] takes the page's WebMCP tools where there is no `window.abp`
- * @returns {Promise<PageConnection>}
+ * @param {boolean} [options.webmcp] takes the page's WebMCP tools where there is no `window.abp`
+ * @param {Promise<void>} [after] what must have ended first
+ * @returns {Promise<{ transport: import('../../../js/transports/transport.js').Transport, ended: Promise<void> }>} the transport
+ *   to the app; `ended` settles when the object in the page has ended
  */
-export async function connectToPage(target, { timeout = 10_000, signal, limits, after, tools }) {
+export async function connectToPage(target, { timeout = 10_000, signal, limits, webmcp }, after) {
   const page = target.page?.() ?? target;
   const stop = new AbortController();
   const closed = () => stop.abort(ended('page was closed'));
@@ -101,23 +83,22 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
     stop.abort(
       new AbpError('DISCONNECTED', 'The page has crashed: load it again', { retryable: true }),
     );
-  const listenerOf = (/** @type {string} */ event) => (event === 'close' ? closed : crashed);
+  /** `crash` is Playwright's, `error` is Puppeteer's. */
+  const gone = Object.entries({ close: closed, crash: crashed, error: crashed });
   const unfollow = whenAborted(signal, () => stop.abort(signal?.reason));
-  const release = () => GONE.forEach((event) => page.off?.(event, listenerOf(event)));
-  for (const event of GONE) page.on?.(event, listenerOf(event));
+  const release = () => gone.forEach((event) => page.off?.(...event));
+  for (const event of gone) page.on?.(...event);
   if (page.isClosed?.()) closed();
   else if (target.isDetached?.() ?? target.detached) stop.abort(ended('frame was removed'));
   try {
-    const { agent, found } = await agentIn(target, stop, milliseconds(timeout), { after, tools });
-    const lines = new PageTransport(agent, { gone: stop.signal, release });
+    const ms = milliseconds(timeout);
+    const { agent, found } = await agentIn(target, stop, ms, webmcp, after);
+    const lines = new PageTransport(agent, stop.signal, release);
     const { ended } = lines;
     if (found === 'ours') return { transport: lines, ended };
-    /** @type {ForeignTransport} */
-    const transport = new ForeignTransport(
-      new RemoteApp(lines, { read: tools?.read, lost: (cause) => transport.lose(cause) }),
-      limits,
-      () => lines.close(),
-    );
+    const app = remoteApp(lines, found === 'tools', (cause) => transport.lose(cause));
+    const capabilities = new ForeignCapabilities(app);
+    const transport = new RelayTransport(capabilities, () => lines.close(), limits);
     return { transport, ended };
   } catch (error) {
     release();
@@ -133,29 +114,27 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
  * @param {PageLike} target
  * @param {AbortController} stop
  * @param {number} timeout ms
- * @param {{ after?: Promise<void>, tools?: ToolsWay }} options
+ * @param {boolean} [webmcp]
+ * @param {Promise<void>} [after]
  * @returns {Promise<{ agent: Handle<PageAgent>, found: Found }>}
  */
-async function agentIn(target, stop, timeout, { after, tools }) {
+async function agentIn(target, stop, timeout, webmcp, after) {
   const { signal } = stop;
-  const script = scriptOf(tools);
-  const wanted = tools ? 'Neither a window.abp nor WebMCP tools' : 'No window.abp';
+  const script = scriptOf(webmcp);
+  const wanted = webmcp ? 'Neither a window.abp nor WebMCP tools' : 'No window.abp';
   /** @type {Found} */
   let found = 'none';
   /** @type {unknown} */
   let cause;
-  const late = () =>
+  const late = () => {
+    const never = `${wanted} appeared within ${timeout} ms`;
+    const other = 'window.abp has no initialize and call: it is not an ABP app';
     stop.abort(
       found === 'other'
-        ? new AbpError(
-            'NOT_SUPPORTED',
-            'window.abp has no initialize and call: it is not an ABP app',
-          )
-        : new AbpError('TIMEOUT', `${wanted} appeared within ${timeout} ms`, {
-            retryable: true,
-            cause,
-          }),
+        ? new AbpError('NOT_SUPPORTED', other)
+        : new AbpError('TIMEOUT', never, { retryable: true, cause }),
     );
+  };
   const timer = timeout ? setTimeout(late, timeout) : undefined;
   try {
     await unless(signal, Promise.resolve(after));
@@ -163,11 +142,11 @@ async function agentIn(target, stop, timeout, { after, tools }) {
       try {
         const handle = await unless(signal, target.evaluateHandle(script));
         const agent = /** @type {Handle<PageAgent>} */ (handle);
-        for (let ms = 0; found !== 'ours' && found !== 'foreign'; ms = 1000) {
-          const question = (/** @type {PageAgent} */ agent, /** @type {number} */ ms) =>
-            agent.find(ms);
-          found = await unless(signal, agent.evaluate(question, ms));
-        }
+        for (let ms = 0; found === 'none' || found === 'other'; ms = 1000)
+          found = await unless(
+            signal,
+            agent.evaluate((agent, ms) => agent.find(ms), ms),
+          );
         return { agent, found };
       } catch (error) {
         signal.throwIfAborted();
@@ -178,4 +157,78 @@ async function agentIn(target, stop, timeout, { after, tools }) {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * An app of others' making in the page: asks what runs there, by the lines that page-agent.js tells of.
+ * @param {PageTransport} lines
+ * @param {boolean} isTools whether it is the page's tools
+ * @param {(cause: unknown) => void} lost called when the page is gone
+ * @returns {ForeignApp}
+ */
+function remoteApp(lines, isTools, lost) {
+  /** What waits for an answer, by number. @type {Map<number, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>} */
+  const asked = new Map();
+  let last = 0;
+  /** @type {Hear} */
+  let hear = () => {};
+  /** Why the page is gone. @type {{ cause: unknown } | undefined} */
+  let gone;
+
+  lines.onClose = (cause) => {
+    gone = { cause };
+    for (const { reject } of asked.values()) reject(cause);
+    asked.clear();
+    lost(cause);
+  };
+  /** @param {any} line of the page, which may say anything */
+  const take = async (line) => {
+    if (!isObject(line)) return;
+    const { report, data, question, answer } = /** @type {any} */ (line);
+    if (report) {
+      const value = await hear(report, data);
+      if (question) lines.post({ reply: question, value });
+      return;
+    }
+    const waiting = asked.get(answer);
+    asked.delete(answer);
+    if ('thrown' in line) waiting?.reject(line.thrown);
+    else waiting?.resolve(/** @type {any} */ (line).value);
+  };
+  // It costs nobody but the page itself.
+  lines.onMessage = (line) => void take(line).catch(reportError);
+
+  /**
+   * @param {keyof ForeignApp} method @param {unknown[]} args
+   * @returns {Promise<any>} rejects with what was thrown there
+   * @throws if the arguments cannot be sent
+   */
+  function ask(method, ...args) {
+    if (gone) return Promise.reject(gone.cause);
+    const ask = ++last;
+    // Text has no word for what is absent.
+    while (args.length && args.at(-1) === undefined) args.pop();
+    lines.post({ ask, method, args });
+    return new Promise((resolve, reject) => asked.set(ask, { resolve, reject }));
+  }
+
+  return {
+    async open(params, hears, patience) {
+      hear = hears;
+      return ask('open', params, patience);
+    },
+    async call(name, params, options) {
+      let answer;
+      try {
+        answer = ask('call', name, params, options);
+      } catch (error) {
+        const why = await reasonUnsent('parameters', 'params', params, error);
+        throw new AbpError('INVALID_PARAMS', why);
+      }
+      return isTools ? readAnswer(await answer) : answer;
+    },
+    cancel: async (callId, reason) => ask('cancel', callId, reason),
+    // If the page is gone, its app is, too.
+    close: (reason) => ask('close', reason).catch(() => {}),
+  };
 }

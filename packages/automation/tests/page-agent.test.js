@@ -170,3 +170,15 @@ for (const method of ['evaluateOnNewDocument', 'addInitScript']) {
     while (__abp_progress({ progress: 3 })) await new Promise(setImmediate);
   });
 }
+
+test('what an app answers is not read as the answer of a WebMCP tool, though tools are wanted', async (t) => {
+  const abp = {
+    initialize: async () => ({ sessionId: '1', protocolVersion: '0.1', app: APP, features: {} }),
+    call: async () => ({ output: 'text' }),
+  };
+  const client = await connectPage(drivenPage({ abp }), { agent: AGENT, webmcp: true });
+  t.after(() => client.close());
+  const { success, error } = await client.call('work');
+  assert.equal(success, false);
+  assert.match(error.message, /not an ABP response/);
+});

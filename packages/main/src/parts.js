@@ -12,7 +12,7 @@ export function fillForAgents() {
 /** Tells an app's side. */
 export function fillForApps() {
   fillForAgents();
-  parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
+  parts.foreign = () => import('../../automation/src/foreign/foreign-capabilities.js');
   parts.manifest = () => import('../../automation/src/discovery/manifest.js');
   parts.memory = () => import('../../keys/src/memory.js');
   parts.windowAbp = windowAbp;

@@ -1,10 +1,10 @@
 /** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
 import { connect } from '../../main/src/connect.js';
 import { foreignApp } from '../../automation/src/foreign/foreign-app.js';
-import { ForeignTransport } from '../../automation/src/foreign/foreign-transport.js';
+import { ForeignCapabilities } from '../../automation/src/foreign/foreign-capabilities.js';
+import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
-import { pageTools } from '../../automation/src/page-tools.js';
-import { readAnswer } from '../../automation/src/tool-results.js';
+import { pageTools, readAnswer } from '../../automation/src/page-tools.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { modelContext } from '../../automation/src/model-context.js';
 import { exactOrigin } from '../../../js/common/origins.js';
@@ -39,11 +39,10 @@ export async function connectTools(target, options, isLoaded) {
     await someTool(tools, rest);
     const app = foreignApp(REPORTERS, { abp: tools.abp });
     let unwatch = () => {};
-    const transport = new ForeignTransport(
-      { ...app, call: async (...call) => readAnswer(await app.call(...call)) },
-      rest.limits,
-      () => unwatch(),
-    );
+    const call = async (/** @type {Parameters<typeof app.call>} */ ...call) =>
+      readAnswer(await app.call(...call));
+    const capabilities = new ForeignCapabilities({ ...app, call });
+    const transport = new RelayTransport(capabilities, () => unwatch(), rest.limits);
     if (iframe) {
       const gone = () =>
         transport.lose(new AbpError('DISCONNECTED', 'The page was closed', { retryable: true }));

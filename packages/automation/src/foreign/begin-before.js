@@ -11,24 +11,19 @@ import { getOwn } from '../../../../js/common/values.js';
 export function beginBefore(connection, begin) {
   const { first } = connection;
   const receive = connection.receive.bind(connection);
-  /** The id of the `initialize` that waits. @type {unknown} */
+  /** The id of the `initialize` that waits: it is repeated until it is answered. @type {unknown} */
   let asked;
   connection.receive = (data, ports, via = first) => {
     if (via !== first || getOwn(data, 'type') !== abp.TYPE_INITIALIZE)
       return receive(data, ports, via);
     const id = getOwn(data, 'id');
-    // It is repeated until it is answered.
     if (id === asked) return;
     asked = id;
-    void begin(getOwn(data, 'payload'))
-      .then(() => connection.refresh())
-      .then(
-        () => receive(data, ports, via),
-        (error) => {
-          const payload = { success: false, error: toErrorObject(error) };
-          via.post({ type: abp.TYPE_INITIALIZE_RESULT, id, timestamp: Date.now(), payload });
-        },
-      )
-      .then(() => (asked = undefined));
+    const answered = begin(getOwn(data, 'payload')).then(() => connection.refresh());
+    const refuse = (/** @type {unknown} */ error) => {
+      const payload = { success: false, error: toErrorObject(error) };
+      via.post({ type: abp.TYPE_INITIALIZE_RESULT, id, timestamp: Date.now(), payload });
+    };
+    void answered.then(() => receive(data, ports, via), refuse).then(() => (asked = undefined));
   };
 }

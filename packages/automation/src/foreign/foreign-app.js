@@ -7,32 +7,19 @@
  */
 
 /**
- * What an app reports, by the names of its handlers.
- * @typedef {object} Reports
- * @property {{ event: string, data: unknown }} Notification
- * @property {unknown} Progress
- * @property {{ added?: string[], removed?: string[], changed?: string[], capabilities: unknown[] }} CapabilitiesChanged
- * @property {unknown} Elicitation a question
- */
-
-/**
- * Takes what the app reports.
- * @typedef {(kind: keyof Reports, report: any) => unknown} Hear returns a promise of the response to a question
- */
-
-/**
- * @typedef {object} CallOptions
- * @property {string} callId
- * @property {number} [timeout] ms
- * @property {unknown} [progressToken]
+ * Takes what the app reports, by kind: a notification `{ event, data }`; progress; changes `{ added, removed, changed, capabilities }`,
+ * with the names and what these capabilities are now; a question.
+ * @typedef {(kind: keyof typeof import('../../../page/src/reporters.js').REPORTERS, report: any) => unknown} Hear returns a promise of the
+ *   response to a question
  */
 
 /**
  * An app of others' making. What it says has not been checked.
  * @typedef {object} ForeignApp
- * @property {(params: Record<string, unknown>, hear: Hear, patience: number) => Promise<unknown>} open begins a session; resolves
+ * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open begins a session; resolves
  *   with what `initialize` said and the capabilities. `patience` is how long it may take to list these, and to shut down, in ms
- * @property {(name: string, params: unknown, options: CallOptions) => Promise<unknown>} call resolves with the response
+ * @property {(name: string, params: unknown, options: { callId: string, timeout?: number, progressToken?: unknown }) => Promise<unknown>} call
+ *   resolves with the response
  * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's word on it
  * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what was reported is heard
  *   no more; does not reject
@@ -47,7 +34,7 @@ export function inTime(promise, patience) {
 }
 
 /**
- * @param {Record<string, string[]>} reporters the names of the functions that apps call to report, by kind
+ * @param {typeof import('../../../page/src/reporters.js').REPORTERS} reporters the names of the functions that apps call to report, by kind
  * @param {any} page where `abp` is, and the functions that apps call
  * @returns {ForeignApp}
  */
@@ -69,11 +56,7 @@ export function foreignApp(reporters, page) {
   /** What was reported in this turn, and by which reporter. @type {Map<string, string>} */
   const reported = new Map();
 
-  /**
-   * Whether the same was reported already: apps that use two reporters report everything twice.
-   * @param {string} reporter
-   * @param {unknown} news
-   */
+  /** Whether the same was reported already: apps that use two reporters report everything twice. @param {string} reporter @param {unknown} news */
   function isEcho(reporter, news) {
     let text;
     try {
@@ -88,65 +71,60 @@ export function foreignApp(reporters, page) {
   }
 
   /**
-   * The notification has only names: adds the current descriptions of these capabilities.
-   * @param {string} reporter
-   * @param {any} changes
+   * Passes on what a reporter was called with.
+   * @param {keyof typeof reporters} kind @param {string} reporter @param {any[]} args
    */
-  async function changed(reporter, changes) {
-    const { added, removed, changed } = changes ?? {};
-    if (isEcho(reporter, [added, removed, changed])) return;
-    const names = [added ?? [], changed ?? []].flat();
-    const capabilities = (await list()).filter((each) => names.includes(each?.name));
-    hear?.('CapabilitiesChanged', { added, removed, changed, capabilities });
+  async function told(kind, reporter, [first, second]) {
+    try {
+      let report = first;
+      if (kind === 'Notification') {
+        const { event, method, data, params } =
+          typeof first === 'string' ? { event: first, data: second } : (first ?? {});
+        report = { event: event ?? method, data: data ?? params };
+        if (report.event === 'notifications/capabilities/list_changed') {
+          kind = 'CapabilitiesChanged';
+          report = report.data;
+        }
+      }
+      if (kind === 'CapabilitiesChanged') {
+        const { added, removed, changed } = report ?? {};
+        report = { added, removed, changed };
+      }
+      if (kind !== 'Elicitation' && isEcho(reporter, report)) return undefined;
+      if (kind === 'CapabilitiesChanged') {
+        // It has only names: adds what these capabilities are now.
+        const names = [report.added ?? [], report.changed ?? []].flat();
+        report.capabilities = (await list()).filter((each) => names.includes(each?.name));
+      }
+      return await hear?.(kind, report);
+    } catch (error) {
+      // An app that asks gets the error; one that reports does not.
+      if (kind === 'Elicitation') throw error;
+      return console.warn('abp-bridge: a message could not be sent:', error);
+    }
   }
 
-  /** @type {Record<string, (reporter: string, ...args: any[]) => unknown>} */
-  const take = {
-    Notification(reporter, first, second) {
-      const notification = typeof first === 'string' ? { event: first, data: second } : first;
-      const event = notification?.event ?? notification?.method;
-      const data = notification?.data ?? notification?.params;
-      if (event === 'notifications/capabilities/list_changed') return changed(reporter, data);
-      return isEcho(reporter, notification) ? undefined : hear?.('Notification', { event, data });
-    },
-    Progress: (reporter, info) => (isEcho(reporter, info) ? undefined : hear?.('Progress', info)),
-    CapabilitiesChanged: changed,
-    Elicitation: (_reporter, request) => hear?.('Elicitation', request),
-  };
-
-  /**
-   * @param {string} kind
-   * @param {string} reporter
-   */
+  /** @param {keyof typeof reporters} kind @param {string} reporter */
   const listener =
     (kind, reporter) =>
-    async (/** @type {unknown[]} */ ...args) => {
-      try {
-        return await take[kind](reporter, ...args);
-      } catch (error) {
-        // An app that asks gets the error; one that reports does not.
-        if (kind === 'Elicitation') throw error;
-        console.warn('abp-bridge: a message could not be sent:', error);
-      }
-    };
+    (/** @type {unknown[]} */ ...args) =>
+      hear ? told(kind, reporter, args) : undefined;
 
   /**
    * Installs a listener in a member that may be in use. The old listener is still called, except for questions, which
    * have a single answer.
-   * @param {any} holder
-   * @param {string} name
-   * @param {string} kind
+   * @param {any} holder @param {string} name @param {keyof typeof reporters} kind
    */
   function put(holder, name, kind) {
     const before = holder[name];
     const listen = listener(kind, name);
     if (before?.[PLACE]) {
-      before.heard = (/** @type {unknown[]} */ ...args) => (hear ? listen(...args) : undefined);
+      before.heard = listen;
       places.push(() => (before.heard = undefined));
       return;
     }
     const stacked = (/** @type {unknown[]} */ ...args) => {
-      const heard = hear ? listen(...args) : undefined;
+      const heard = listen(...args);
       if (typeof before !== 'function' || (heard && kind === 'Elicitation')) return heard;
       const other = before.apply(holder, args);
       if (!heard) return other;
@@ -159,25 +137,6 @@ export function foreignApp(reporters, page) {
       if (before === undefined) delete holder[name];
       else holder[name] = before;
     });
-  }
-
-  /**
-   * Some apps have a function that takes a handler, others a property that holds one.
-   * @param {any} abp
-   * @param {string[]} kinds
-   */
-  function subscribe(abp, kinds) {
-    for (const kind of kinds) {
-      const name = `on${kind}`;
-      const listen = listener(kind, name);
-      const heard = (/** @type {unknown[]} */ ...args) => (hear ? listen(...args) : undefined);
-      try {
-        if (typeof abp[name] === 'function' && !abp[name][OURS]) abp[name](heard);
-        else put(abp, name, kind);
-      } catch {
-        // An app with neither looks for the functions of the page.
-      }
-    }
   }
 
   function unsubscribe() {
@@ -202,9 +161,8 @@ export function foreignApp(reporters, page) {
   return {
     async open(params, hears, ms) {
       patience = ms;
-      const features = /** @type {{ elicitation?: unknown } | undefined} */ (params.features);
-      const kinds = Object.keys(reporters).filter(
-        (kind) => kind !== 'Elicitation' || features?.elicitation === true,
+      const kinds = /** @type {(keyof typeof reporters)[]} */ (Object.keys(reporters)).filter(
+        (kind) => kind !== 'Elicitation' || params.features?.elicitation === true,
       );
       for (const kind of kinds) for (const name of reporters[kind]) put(page, name, kind);
       hear = hears;
@@ -217,28 +175,33 @@ export function foreignApp(reporters, page) {
       }
       if (!open) return result;
       // By now it is the app itself, and not a stub that was there while it loaded.
-      subscribe(page.abp, kinds);
+      const { abp } = page;
+      for (const kind of kinds) {
+        const name = `on${kind}`;
+        try {
+          // Some apps have a function that takes a handler, others a property that holds one.
+          if (typeof abp[name] === 'function' && !abp[name][OURS]) abp[name](listener(kind, name));
+          else put(abp, name, kind);
+        } catch {
+          // An app with neither looks for the functions of the page.
+        }
+      }
       return { ...result, capabilities: [result?.capabilities ?? [], await list()].flat() };
     },
 
-    async call(name, params, options) {
-      return page.abp.call(name, params, { ...options, ...BYTES });
-    },
+    call: async (name, params, options) => page.abp.call(name, params, { ...options, ...BYTES }),
 
     /** The protocol's own pages disagree on the arguments of `cancel`, so an app may take either form. */
     async cancel(callId, reason) {
       const { abp, __abp_cancel } = page;
+      const isOwn = typeof abp.cancel === 'function';
+      if (!isOwn && typeof __abp_cancel !== 'function')
+        return { cancelled: false, reason: 'The app has no cancel function' };
+      const forms = isOwn ? [[callId, reason], [{ callId, reason }]] : [[callId, reason]];
       const outcomes = [];
-      /** @type {((() => any)[])} */
-      const forms =
-        typeof abp.cancel === 'function'
-          ? [() => abp.cancel(callId, reason), () => abp.cancel({ callId, reason })]
-          : typeof __abp_cancel === 'function'
-            ? [() => __abp_cancel(callId, reason)]
-            : [];
       for (const form of forms) {
         try {
-          const answer = await form();
+          const answer = await (isOwn ? abp.cancel(...form) : __abp_cancel(...form));
           const cancelled = answer === true || answer?.cancelled === true;
           if (cancelled || answer?.callId === callId) return { ...answer, cancelled };
           outcomes.push({ answer });
@@ -247,7 +210,6 @@ export function foreignApp(reporters, page) {
         }
       }
       const outcome = outcomes.find(({ answer }) => answer !== undefined) ?? outcomes[0];
-      if (!outcome) return { cancelled: false, reason: 'The app has no cancel function' };
       if ('thrown' in outcome) throw outcome.thrown;
       return { reason: 'The app gave no reason', ...outcome.answer, cancelled: false };
     },

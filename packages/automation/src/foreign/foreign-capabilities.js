@@ -8,6 +8,7 @@ import { partOf } from '../../../page/src/grace.js';
 import {
   AbpError,
   reasonText,
+  safely,
   saysCancelled,
   toErrorObject,
 } from '../../../../js/common/errors.js';
@@ -15,30 +16,29 @@ import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError } from '../read-error.js';
 import { beginBefore } from './begin-before.js';
-import { inTime } from './foreign-app.js';
+import { foreignApp, inTime } from './foreign-app.js';
 import { sessionOf } from '../../../../js/app/connection.js';
+import { REPORTERS } from '../../../page/src/reporters.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 
-/** @import { ProgressInfo, Response } from '../../../../js/wire/messages.js' */
+/** @import { Connection } from '../../../../js/app/connection.js' */
 /** @import { CallContext } from '../../../../js/app/registry.js' */
+/** @import { Call } from '../../../../js/session/call.js' */
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
 
 /**
- * The agents for whom the app works.
- * @typedef {object} Audience
- * @property {(event: string, data: unknown) => void} notify
- * @property {(info: object) => void} notifyProgress of no call that runs
- * @property {(request: unknown) => unknown} elicit asks one of them
- * @property {boolean} [isOne] whether it is one agent: then the app is told what that one takes
+ * The capabilities of an app of others' making that is exposed in its own page.
+ * @param {unknown} abp its interface
+ * @param {import('../../../../js/app/expose.js').Exposed} exposed
  */
+export function foreignCapabilities(abp, exposed) {
+  // It looks for the functions by which it reports where it was found.
+  const own = /** @type {{ abp?: unknown } | undefined} */ (globalThis.window)?.abp === abp;
+  const app = foreignApp(REPORTERS, own ? globalThis : { abp });
+  return new ForeignCapabilities(app, () => exposed.sessions);
+}
 
-/**
- * What an app says of itself, without the functions that it may have beside.
- * @param {string} path what it is called
- * @param {unknown} value
- * @returns {any}
- * @throws {AbpError} if it cannot be JSON
- */
+/** What an app says of itself, without the functions that it may have beside. @param {string} path what it is called @param {unknown} value */
 function jsonOf(path, value) {
   if (value === undefined) return undefined;
   try {
@@ -55,6 +55,8 @@ export class ForeignCapabilities {
   /** What the app says of itself. @type {unknown} */
   app;
   #app;
+  #agents;
+  #isForOne;
   /** @type {Promise<void> | undefined} */
   #opened;
   #list = new CapabilityList();
@@ -63,39 +65,33 @@ export class ForeignCapabilities {
 
   /**
    * @param {ForeignApp} app
-   * @param {Audience} audience
+   * @param {() => Connection[]} [agents] for whom it works, the latest last. Without it, there is one: then the app is told what that takes
    */
-  constructor(app, audience) {
+  constructor(app, agents) {
     this.#app = app;
-    this.audience = audience;
+    this.#isForOne = !agents;
+    this.#agents = agents ?? (() => /** @type {Connection[]} */ ([]));
   }
 
-  /**
-   * Begins its session, unless it has one.
-   * @param {unknown} hello the payload of the `initialize` of the first agent that wants one
-   * @param {number} patience ms that it may take to list what it can do
-   * @returns {Promise<void>} resolves when it has a session; rejects with the app's error
-   */
-  async begin(hello, patience) {
-    this.#opened ??= this.#open(hello, patience);
-    try {
-      await this.#opened;
-    } catch (error) {
-      void this.end();
-      throw error;
-    }
-  }
-
-  /** @param {import('../../../../js/app/connection.js').Connection} connection */
+  /** @param {Connection} connection its agent begins the session of the app, too */
   attend(connection) {
-    beginBefore(connection, (hello) => this.begin(hello, partOf(APP, connection.limits)));
+    if (this.#isForOne) this.#agents = () => [connection];
+    beginBefore(connection, async (hello) => {
+      this.#opened ??= this.#open(hello, partOf(APP, connection.limits));
+      try {
+        await this.#opened;
+      } catch (error) {
+        void this.end();
+        throw error;
+      }
+    });
   }
 
-  /** @param {unknown} hello @param {number} patience */
+  /** @param {unknown} hello the payload of the agent's `initialize` @param {number} patience ms that it may take to list what it can do */
   async #open(hello, patience) {
     const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);
     const { name = 'unknown', version = '0' } = agent;
-    const taken = this.audience.isOne && copyRecord(getOwn(hello, 'features'));
+    const taken = this.#isForOne && copyRecord(getOwn(hello, 'features'));
     const session = await this.#app.open(
       {
         protocolVersion: '0.1',
@@ -131,40 +127,32 @@ export class ForeignCapabilities {
 
   /** @type {Hear} */
   #hear = (kind, report) => {
-    switch (kind) {
-      case 'Notification':
-        return this.audience.notify(String(getOwn(report, 'event')), getOwn(report, 'data'));
-      case 'CapabilitiesChanged':
-        return this.#changed(jsonOf('capabilities', report));
-      case 'Progress':
-        return this.#progressed(progressInfo(report));
-      case 'Elicitation':
-        return this.#ask(report);
+    if (kind === 'Progress') return this.#progressed(progressInfo(report));
+    if (kind === 'Elicitation') return this.#ask(report);
+    let [event, data] = [String(getOwn(report, 'event')), getOwn(report, 'data')];
+    if (kind === 'CapabilitiesChanged') {
+      [event, data] = [LIST_CHANGED, jsonOf('capabilities', report)];
+      this.#list.merge(data);
     }
+    for (const agent of this.#agents()) agent.notify(event, data);
   };
 
-  /** @param {object} changes */
-  #changed(changes) {
-    this.#list.merge(changes);
-    this.audience.notify(LIST_CHANGED, changes);
-  }
-
-  /** @param {ProgressInfo} info */
+  /** @param {import('../../../../js/wire/messages.js').ProgressInfo} info */
   #progressed(info) {
     const { operationId } = info;
     const context =
       this.#running.get(operationId) ??
       [...this.#running.values()].find(({ progressToken }) => progressToken === operationId);
-    if (context) context.progress(info);
-    else this.audience.notifyProgress(info);
+    if (context) return context.progress(info);
+    for (const agent of this.#agents()) agent.notifyProgress(info);
   }
 
-  /** Its question belongs to the call that runs, if there is only one; otherwise any agent may answer. @param {Parameters<import('../../../../js/app/registry.js').CallContext['elicit']>[0]} request */
+  /** Its question belongs to the call that runs, if there is only one; otherwise to the latest agent. @param {any} request */
   async #ask(request) {
     const [context, another] = this.#running.values();
     try {
-      const asked = context && !another ? context : this.audience;
-      const answer = await asked.elicit(request);
+      const asked = context && !another ? context : this.#agents().at(-1);
+      const answer = await asked?.elicit(request);
       return isResponse(answer) ? answer : { success: true, data: answer };
     } catch (error) {
       return { success: false, error: toErrorObject(error) };
@@ -176,13 +164,8 @@ export class ForeignCapabilities {
     return NO_ERROR;
   }
 
-  /**
-   * @param {import('../../../../js/session/call.js').Call} call
-   * @param {CallContext} context
-   * @returns {Promise<Response>}
-   */
+  /** @param {Call} call @param {CallContext} context @returns {Promise<unknown>} the response */
   async run(call, context) {
-    const { name, params } = call;
     const { timeout } = call.options;
     const { callId, progressToken } = context;
     const id = this.#nameOf(callId);
@@ -193,24 +176,17 @@ export class ForeignCapabilities {
       // From now on: its response, which waits for this, must not come too late.
       stopping = inTime(this.#stop(id, reason, call), partOf(APP, call.endpoint.limits));
     };
+    const token = progressToken === callId ? id : progressToken;
     try {
-      let response;
-      try {
-        response = await this.#app.call(/** @type {string} */ (name), params, {
-          callId: id,
-          ...(timeout && { timeout }),
-          ...(progressToken !== undefined && {
-            progressToken: progressToken === callId ? id : progressToken,
-          }),
-        });
-      } finally {
-        // An acknowledged cancel counts, whichever the app says first.
-        await stopping;
-      }
-      // With other members it would be taken for data.
-      const { success, data, error, cancelled, metadata } = readResponse(response);
-      if (success) return { success, data, metadata };
-      return /** @type {Response} */ ({ success, error, cancelled, metadata });
+      const answering = this.#app.call(/** @type {string} */ (call.name), call.params, {
+        callId: id,
+        ...(timeout && { timeout }),
+        ...(token !== undefined && { progressToken: token }),
+      });
+      // An acknowledged cancel counts, whichever the app says first.
+      await answering.catch(() => {});
+      await stopping;
+      return responseOf(await answering);
     } catch (error) {
       if (saysCancelled(error)) throw error;
       return { success: false, error: toErrorObject(error) };
@@ -220,19 +196,12 @@ export class ForeignCapabilities {
   }
 
   /**
-   * Asks the app to stop a call.
-   * @param {string} id
-   * @param {string | undefined} reason
-   * @param {import('../../../../js/session/call.js').Call} call gets the app's word; where the app does not know, its response decides
+   * Asks the app to stop a call, and tells the core its word. Where the app does not know, its response decides.
+   * @param {string} id @param {string | undefined} reason @param {Call} call
    */
   async #stop(id, reason, call) {
-    /** @type {unknown} */
-    let answer;
-    try {
-      answer = await this.#app.cancel(id, reason);
-    } catch (error) {
-      answer = { reason: toErrorObject(error).message };
-    }
+    const failed = (/** @type {unknown} */ error) => ({ reason: toErrorObject(error).message });
+    const answer = await this.#app.cancel(id, reason).catch(failed);
     if (!call.handle || getOwn(answer, 'outcome') === 'unknown') return;
     const accepted = Number(getOwn(answer, 'cancelled') === true);
     const { core } = call.endpoint;
@@ -252,24 +221,19 @@ export class ForeignCapabilities {
 
 const NO_RESPONSE = "The other side's answer is not an ABP response: { success, data, error }";
 
-/**
- * Reads the response to a call or a question, and makes sure that it has `success` and, if it failed, `error.code`.
- * @param {unknown} received what the peer sent
- * @returns {Response} what was said, if it is a response
- */
-function readResponse(received) {
-  try {
-    if (!isRecord(received) || typeof getOwn(received, 'success') !== 'boolean') {
-      const details = received !== undefined && { details: received };
-      return { success: false, error: { ...readError(NO_RESPONSE), ...details } };
-    }
-    const response = /** @type {Response} */ (received);
-    if (response.success) return response;
-    const error = getOwn(received, 'error');
-    // A cancelled response needs no error.
-    if (error === undefined && response.cancelled === true) return response;
-    return { ...response, error: readError(error) };
-  } catch {
-    return { success: false, error: readError(NO_RESPONSE) };
-  }
-}
+/** What an app answered, as a response: with other members it would be taken for data. @param {any} received @returns {unknown} */
+const responseOf = (received) =>
+  safely(
+    () => {
+      if (!isRecord(received) || typeof getOwn(received, 'success') !== 'boolean') {
+        const details = received !== undefined && { details: received };
+        return { success: false, error: { ...readError(NO_RESPONSE), ...details } };
+      }
+      const { success, data, error, cancelled, metadata } = /** @type {any} */ (received);
+      if (success) return { success, data, metadata };
+      // A cancelled response needs no error.
+      const isWhole = error === undefined && cancelled === true;
+      return { success, error: isWhole ? error : readError(error), cancelled, metadata };
+    },
+    { success: false, error: readError(NO_RESPONSE) },
+  );

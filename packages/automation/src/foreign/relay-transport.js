@@ -8,20 +8,18 @@ import { partOf } from '../../../page/src/grace.js';
 import { LIST_CHANGED } from '../../../../js/wire/messages.js';
 import { Receiver } from '../../../../js/transports/receiver.js';
 
-const LEFT = 'The agent has left';
-
 export class RelayTransport extends Receiver {
   /** @type {readonly import('../../../../js/transports/transport.js').Feature[]} */
   carries = [];
-  /** @type {Connection | undefined} */
+  /** The app's. It begins with the agent's first message: by then the core is ready. @type {Connection | undefined} */
   #connection;
   #registry;
   #onEnd;
   #limits;
 
   /**
-   * @param {import('../../../../js/app/registry.js').Capabilities} registry calls the app
-   * @param {() => void} [onEnd] called when nothing is sent or received any more
+   * @param {import('../../../../js/app/registry.js').Capabilities & { end?(reason: string): unknown }} registry calls the app, and ends its session
+   * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's session has ended
    * @param {import('../../../../js/driver/abp-core.js').Limits} [limits] the agent's
    */
   constructor(registry, onEnd, limits) {
@@ -32,9 +30,10 @@ export class RelayTransport extends Receiver {
     this.#limits = { ...limits, grace: partOf(AGENT, limits) };
   }
 
-  /** The app's connection. It begins with the agent's first message: by then the core is ready. */
-  get #begun() {
-    return (this.#connection ??= new Connection({
+  /** @param {unknown} message */
+  post(message) {
+    if (this.stopped) return;
+    this.#connection ??= new Connection({
       app: { id: '', name: '', version: '' },
       registry: this.#registry,
       transport: {
@@ -46,41 +45,21 @@ export class RelayTransport extends Receiver {
       limits: this.#limits,
       upgrade: 'none',
       onEnd() {},
-    }));
-  }
-
-  /** @param {unknown} message */
-  post(message) {
-    if (!this.stopped) this.#begun.receive(message);
+    });
+    this.#connection.receive(message);
   }
 
   /** The app's capabilities have changed: tells the agent. @param {object} changes */
   changed(changes) {
-    this.notify(LIST_CHANGED, changes);
-  }
-
-  /** @param {string} event @param {unknown} data */
-  notify(event, data) {
-    if (event === LIST_CHANGED) this.#connection?.refresh();
-    this.#connection?.notify(event, data);
-  }
-
-  /** @param {unknown} info of no call that runs */
-  notifyProgress(info) {
-    this.#connection?.notifyProgress(info);
-  }
-
-  /** Asks the agent a question. @param {unknown} request */
-  elicit(request) {
-    return this.#connection?.elicit(request);
+    this.#connection?.notify(LIST_CHANGED, changes);
   }
 
   /** @override */
   end() {
     if (this.#connection) {
-      this.#connection.endpoint.closing ??= LEFT;
-      this.#connection.endpoint.lost();
+      this.#connection.closing ??= 'The agent has left';
+      this.#connection.lost();
     }
-    this.#onEnd?.();
+    void Promise.resolve(this.#registry.end?.('The agent disconnected')).then(this.#onEnd);
   }
 }

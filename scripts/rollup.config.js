@@ -29,7 +29,7 @@ const LATER = {
 };
 /** What is loaded later and is in a file of its own. */
 const ALONE = `packages/keys/src/memory packages/keys/src/once packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
-  packages/page/src/ends packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
+  packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
   packages/automation/src/foreign/relay-transport`;
 /** @param {string} files @returns {string[]} their paths */
 const pathsOf = (files) =>

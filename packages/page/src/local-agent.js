@@ -1,25 +1,32 @@
-/**
- * Implements `window.abp`; loaded when one of its methods is first called. It is one more agent: a client whose transport has both
- * its ends in this page.
- */
+/** The agent that implements `window.abp`, and its transport, which has both its ends in this page: see window-abp.js. */
+import * as abp from '../../../js/driver/abp-boundary.js';
 import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
 import { wholeOf } from './grace.js';
-
 import { ENDING, requireOptions } from '../../../js/common/check-options.js';
-import { AbpError, toErrorObject } from '../../../js/common/errors.js';
+import { copyOf } from '../../../js/common/copy.js';
+import { AbpError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { supportOf } from '../../../js/session/capability-support.js';
 import { withBase64 } from '../../binary/src/binary.js';
-import { AgentEnd, AppEnd } from './ends.js';
 import { REPORTERS } from './reporters.js';
 
-/** @import { Exposed } from '../../../js/app/expose.js' */
+/** @import { Transport } from '../../../js/transports/transport.js' */
 /** @typedef {keyof typeof REPORTERS} EventName */
 /** @typedef {Partial<Record<EventName, (...args: unknown[]) => unknown>>} Handlers the page's own listeners */
 
 /** The option with which a client says that it takes bytes as they are. */
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
+
+/** What the client needs and its user does not: neither asks for it nor is told of it. */
+const OWN_FEATURES = ['bridge.streams', 'bridge.outcomes'];
+
+const noSession = () =>
+  new AbpError('NOT_INITIALIZED', 'There is no session: begin one, or wait', { retryable: true });
+
+/** What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without an error. @param {any} options */
+const given = (/** @type {any} */ value, options) =>
+  options?.[TAKES_BYTES] ? value : withBase64(value);
 
 export class LocalAgent {
   #exposed;
@@ -30,10 +37,7 @@ export class LocalAgent {
   /** Settles when the sessions have begun and ended that were asked for until now. @type {Promise<unknown>} */
   #changed = Promise.resolve();
 
-  /**
-   * @param {Exposed} exposed
-   * @param {Handlers} handlers
-   */
+  /** @param {import('../../../js/app/expose.js').Exposed} exposed @param {Handlers} handlers */
   constructor(exposed, handlers) {
     this.#exposed = exposed;
     this.#handlers = handlers;
@@ -57,8 +61,7 @@ export class LocalAgent {
   /**
    * Does something in the session; throws if there is none.
    * @template T
-   * @param {(client: Client) => T} act
-   * @param {unknown} [input] for a handler
+   * @param {(client: Client) => T} act @param {unknown} [input] for a handler
    */
   async #inSession(act, input) {
     if (input) throw new AbpError('NOT_SUPPORTED', 'window.abp does not support input streams');
@@ -68,22 +71,14 @@ export class LocalAgent {
     throw noSession();
   }
 
-  /**
-   * Begins or ends a session. What is asked for later waits for it.
-   * @template T
-   * @param {() => Promise<T>} change
-   */
+  /** Begins or ends a session. What is asked for later waits for it. @template T @param {() => Promise<T>} change */
   #change(change) {
     const changing = this.#changed.then(change);
     this.#changed = changing.catch(() => {});
     return changing;
   }
 
-  /**
-   * The protocol's own pages disagree on the form of the arguments.
-   * @param {unknown} callId
-   * @param {any} [reason]
-   */
+  /** The protocol's own pages disagree on the form of the arguments. @param {unknown} callId @param {any} [reason] */
   async cancel(callId, reason) {
     if (typeof callId === 'object') {
       reason = getOwn(callId, 'reason');
@@ -129,11 +124,7 @@ export class LocalAgent {
     });
   }
 
-  /**
-   * @param {string} capability
-   * @param {unknown} [params]
-   * @param {any} [options]
-   */
+  /** @param {string} capability @param {unknown} [params] @param {any} [options] */
   async call(capability, params, options) {
     const { input, ...made } = this.#optionsOf(options);
     let response;
@@ -142,28 +133,20 @@ export class LocalAgent {
     } catch (error) {
       return unstarted(error);
     }
-    return this.#given(response, options);
+    return given(response, options);
   }
 
-  /**
-   * Calls a capability whose handler streams.
-   * @param {string} capability
-   * @param {unknown} [params]
-   * @param {any} [options]
-   */
+  /** Calls a capability whose handler streams. @param {string} capability @param {unknown} [params] @param {any} [options] */
   async *stream(capability, params, options) {
     const { input, ...made } = this.#optionsOf(options);
     const stream = await this.#inSession(
       (client) => client.stream(capability, params, made),
       input,
     );
-    return this.#given(yield* stream, options);
+    return given(yield* stream, options);
   }
 
-  /**
-   * The options of a call that mean something here.
-   * @param {any} options
-   */
+  /** The options of a call that mean something here. @param {any} options */
   #optionsOf(options) {
     requireOptions('call', options, {}, true);
     const { timeout, progressToken, idempotencyKey, input, signal: given } = options ?? {};
@@ -175,16 +158,6 @@ export class LocalAgent {
     const reports = (/** @type {unknown} */ info) => this.#emit('Progress', info);
     const onProgress = progressToken === undefined ? undefined : reports;
     return { callId, timeout, progressToken, idempotencyKey, input, signal, onProgress };
-  }
-
-  /**
-   * What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without an error.
-   * @template T
-   * @param {T} value
-   * @param {any} options
-   */
-  #given(value, options) {
-    return options?.[TAKES_BYTES] ? value : withBase64(value);
   }
 
   listCapabilities() {
@@ -212,8 +185,7 @@ export class LocalAgent {
   /**
    * Calls one listener: the page's own handler or, if there is none, a function that the client exposed. What it throws is reported
    * by the client.
-   * @param {EventName} name
-   * @param {...unknown} args
+   * @param {EventName} name @param {...unknown} args
    */
   #emit(name, ...args) {
     const handler = this.#handlers[name];
@@ -239,5 +211,100 @@ export class LocalAgent {
   }
 }
 
-const noSession = () =>
-  new AbpError('NOT_INITIALIZED', 'There is no session: begin one, or wait', { retryable: true });
+// --- The transport -----------------------------------------------------------------------------------
+
+/** The app's end. It outlasts the sessions. Messages are handed over as they are. @implements {Transport} */
+class AppEnd {
+  carries = /** @type {const} */ (['streams']);
+  isOpen = false;
+  /** Where the session is. @type {AgentEnd | undefined} */
+  agent;
+  /** Where one begins. @type {AgentEnd | undefined} */
+  newcomer;
+  /** @type {Transport['onMessage']} */
+  onMessage = () => {};
+
+  /** @param {any} message @param {Transferable[]} [transfer] */
+  post({ payload, ...message }, transfer) {
+    const { type } = message;
+    if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
+    // It is read later. Of results, what cannot be copied stays in this page, where it can be used.
+    const copy = () => copyOf(payload, transfer);
+    if (type === abp.TYPE_CHUNK) payload = copy();
+    else if (type === abp.TYPE_CALL_RESULT) payload = safely(copy, payload);
+    return this.agent?.onMessage({ ...message, payload }, []);
+  }
+
+  close() {
+    this.isOpen = false;
+    this.agent?.onClose();
+    this.newcomer?.onClose();
+  }
+}
+
+/** The agent's end, for one session. @implements {Transport} */
+class AgentEnd {
+  carries = /** @type {const} */ (['streams']);
+  /** What the app said of itself when the session began. @type {any} */
+  answer;
+  /** Aborts with the app's error if it refuses. The client would ask again until the session before it has ended. */
+  refusal = new AbortController();
+  #app;
+  #hello;
+  /** @type {Transport['onMessage']} */
+  onMessage = () => {};
+  onClose = () => {};
+
+  /** @param {AppEnd} app @param {any} hello what the user of `window.abp` says of itself, in place of the client */
+  constructor(app, hello) {
+    this.#app = app;
+    this.#hello = hello;
+  }
+
+  /** @param {any} message */
+  post(message) {
+    const app = this.#app;
+    if (!app.isOpen) return queueMicrotask(() => this.onClose());
+    if (message.type === abp.TYPE_INITIALIZE) {
+      // It is repeated where its answer took long. A second one would end the session that it began.
+      if (app.agent === this) return;
+      app.newcomer = this;
+      const own = Object.fromEntries(OWN_FEATURES.map((name) => [name, true]));
+      const features = { ...this.#hello.features, ...own };
+      message = { ...message, payload: { ...this.#hello, features } };
+    } else if (app.agent !== this) return;
+    void this.#hand(message);
+  }
+
+  /** @param {object} message */
+  async #hand(message) {
+    // Two microtasks later a handler that has returned has finished. It may have made the signal fire itself.
+    await Promise.resolve().then(() => {});
+    this.#app.onMessage(message, []);
+  }
+
+  /** @param {object} message @param {any} payload */
+  answered(message, payload) {
+    const app = this.#app;
+    app.newcomer = undefined;
+    if (payload.sessionId) {
+      this.answer = structuredClone(payload);
+      for (const name of OWN_FEATURES) delete this.answer.features[name];
+      delete this.answer.memory;
+      // The app has ended the session before it, if there was one.
+      app.agent?.onClose();
+      app.agent = this;
+    } else this.refusal.abort(AbpError.from(payload.error));
+    this.onMessage({ ...message, payload }, []);
+  }
+
+  /** Ends the session. The app says what became of its calls, before the client ends them. @param {unknown} payload */
+  async leave(payload = {}) {
+    await this.#hand({ type: abp.TYPE_SHUTDOWN, timestamp: Date.now(), payload });
+    this.close();
+  }
+
+  close() {
+    if (this.#app.agent === this) this.#app.agent = undefined;
+  }
+}

@@ -23,7 +23,6 @@ import {
   AbpError,
   invokeReportingErrors,
   reasonText,
-  safely,
   saysCancelled,
   toErrorObject,
 } from '../../../js/common/errors.js';
@@ -34,7 +33,7 @@ import { whenAborted } from '../../../js/common/waiting.js';
 import { breatherOf } from '../../../js/common/breathe.js';
 import { Token } from '../../../js/common/token.js';
 import { Inflow } from '../../../js/common/inflow.js';
-import { Iteration } from '../../../js/common/iteration.js';
+import { Iteration, chunkUnsent } from '../../../js/common/iteration.js';
 import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
 import { partFor } from '../../page/src/grace.js';
 import { listenToPort } from '../../../js/transports/port.js';
@@ -108,68 +107,29 @@ function after(ms, act) {
   return timer;
 }
 
-/** What a task streams. A chunk is made when it is asked for. */
-class PooledStream extends Inflow {
-  #task;
-  #tellEnded = () => {};
-  /** Resolves when the task has ended. @type {Promise<void>} */
-  #ended = new Promise((resolve) => (this.#tellEnded = resolve));
-
-  /** @param {Task} task */
-  constructor(task) {
-    super();
-    this.#task = task;
-  }
-
-  /** As a generator does, it comes to its own end before it takes `return`. */
-  get [Symbol.toStringTag]() {
-    return 'AsyncGenerator';
-  }
-
-  /** @override */
-  next() {
-    this.#task.pull();
-    return super.next();
-  }
-
-  /** @override @param {unknown} [value] */
-  async return(value) {
-    this.#task.stop('The reader stopped reading the stream');
-    await this.#ended;
-    return super.return(value);
-  }
-
-  /** @param {() => unknown} result gives what the last one read is, or throws */
-  end(result) {
-    this.finish(() => ({ done: true, value: result() }));
-    this.#tellEnded();
-  }
-}
-
 /** The call that a task is the whole handler of. @typedef {{ postpone(): void, beginWork(): boolean }} Call */
 
-/** A task of a pool. It is its own abort listener. */
-class Task {
+/** A task of a pool, its own abort listener, and, if it streams, what is read of it: a chunk is made when it is asked for. */
+class Task extends Inflow {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
-  /** @type {PooledStream | undefined} */
-  stream;
   #stopped = false;
+  #tellEnded = () => {};
+  /** Resolves when it has ended. @type {Promise<void>} */
+  #ended = new Promise((resolve) => (this.#tellEnded = resolve));
   /** @type {(data: unknown) => void} */
   #resolve = () => {};
   /** @type {(error: unknown) => void} */
   #reject = () => {};
-  /** Settles as it does; with its stream, if it streams. */
+  /** Settles as it does; with itself, if it streams. */
   result = new Promise((...settle) => ([this.#resolve, this.#reject] = settle));
 
   /**
-   * @param {Pool} pool
-   * @param {string} name
-   * @param {unknown} params
-   * @param {TaskOptions} options
+   * @param {Pool} pool @param {string} name @param {unknown} params @param {TaskOptions} options
    * @param {Call} [call] whose whole handler it is
    */
   constructor(pool, name, params, { signal, token = new Token(), progress }, call) {
+    super();
     this.pool = pool;
     this.name = name;
     this.params = params;
@@ -178,6 +138,11 @@ class Task {
     this.progress = progress;
     this.call = call;
     onAbort(signal, this);
+  }
+
+  /** As a generator does, it comes to its own end before it takes `return`. */
+  get [Symbol.toStringTag]() {
+    return 'AsyncGenerator';
   }
 
   /** Ms that it has to stop by itself. */
@@ -199,31 +164,44 @@ class Task {
     this.worker.abort(reason, this.grace);
   }
 
-  /** Asks for a chunk. */
-  pull() {
-    if (this.worker?.task === this) this.worker.post({ pool: 'next' });
+  /** It streams: from now on its end is that of the stream. */
+  begin() {
+    this.#resolve(this);
   }
 
-  /** It streams. */
-  begin() {
-    this.#resolve((this.stream = new PooledStream(this)));
+  /** @override */
+  next() {
+    if (this.worker?.task === this) this.worker.post({ pool: 'next' });
+    return super.next();
+  }
+
+  /** @override @param {unknown} [value] */
+  async return(value) {
+    this.stop('The reader stopped reading the stream');
+    await this.#ended;
+    return super.return(value);
   }
 
   /** @param {unknown} data */
   succeed(data) {
-    offAbort(this.signal, this);
-    if (this.stream) this.stream.end(() => data);
-    else this.#resolve(data);
+    this.#resolve(data);
+    this.#end(() => ({ done: true, value: data }));
   }
 
   /** @param {unknown} error @param {boolean} [isOwn] whether its handler threw that */
   fail(error, isOwn) {
-    offAbort(this.signal, this);
     const why = this.signal?.aborted && !isOwn ? this.signal.reason : error;
-    if (!this.stream) return this.#reject(why);
-    this.stream.end(() => {
+    this.#reject(why);
+    this.#end(() => {
       throw why;
     });
+  }
+
+  /** @param {() => IteratorResult<unknown>} last what is read last of its stream */
+  #end(last) {
+    offAbort(this.signal, this);
+    this.finish(last);
+    this.#tellEnded();
   }
 }
 
@@ -242,10 +220,7 @@ class PoolWorker {
   #timer;
   #ended = new AbortController();
 
-  /**
-   * @param {Pool} pool
-   * @param {any} worker
-   */
+  /** @param {Pool} pool @param {any} worker */
   constructor(pool, worker) {
     this.#pool = pool;
     this.#worker = worker;
@@ -256,13 +231,10 @@ class PoolWorker {
       lose: (/** @type {unknown} */ error) =>
         this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
-    const stop = listenToPort(worker, listener, worker);
+    this.#stop = listenToPort(worker, listener, worker);
+    const { signal } = this.#ended;
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
-    worker.addEventListener?.('error', uncaught);
-    this.#stop = () => {
-      stop();
-      worker.removeEventListener?.('error', uncaught);
-    };
+    worker.addEventListener?.('error', uncaught, { signal });
     const late = () => this.#lost('it did not call serve within its timeout');
     this.#timer = after(pool.options.timeout, late);
   }
@@ -310,7 +282,11 @@ class PoolWorker {
     const kind = getOwn(message, 'pool');
     if (kind === 'ready') {
       this.ready = true;
-      if (message.lock) this.#watch(message.lock);
+      // It holds the lock as long as it lives.
+      if (message.lock)
+        /** @type {any} */ (globalThis).navigator?.locks
+          ?.request(message.lock, { signal: this.#ended.signal }, () => this.#ends('it has ended'))
+          .catch(() => {}); // it is not waited for any more
       return this.#free();
     }
     if (kind === 'closing') return this.#ends('it closed itself');
@@ -323,11 +299,14 @@ class PoolWorker {
       case 'word':
         return task.token.add(message.word);
       case 'unshared':
-        return this.#pool.warnOnce(unshared(task));
+        return this.#pool.warnOnce(
+          'token',
+          `the token of the task ${task.name} is not shared with its worker, so a loop sees no cancel in it unless it also awaits breathe(). The headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp share it (docs/workers.md#what-a-task-is-given)`,
+        );
       case 'stream':
         return task.begin();
       case 'chunk':
-        return task.stream?.push(dataOf(message), 0);
+        return task.push(dataOf(message), 0);
       case 'uncaught':
         return this.#doubt(message.why);
       case 'done':
@@ -354,14 +333,6 @@ class PoolWorker {
     this.#pool.next();
   }
 
-  /** It holds a lock as long as it lives. @param {string} name of the lock */
-  #watch(name) {
-    const { signal } = this.#ended;
-    /** @type {any} */ (globalThis).navigator?.locks
-      ?.request(name, { signal }, () => this.#ends('it has ended'))
-      .catch(() => {}); // it is not waited for any more
-  }
-
   /** It has ended, or will: it gets no more tasks, and what it has said may still be on its way. @param {string} why */
   #ends(why) {
     // Another one would end before it is ready, too.
@@ -383,32 +354,6 @@ class PoolWorker {
   }
 }
 
-// --- What the console is told ------------------------------------------------------------------------
-
-/** @typedef {[about: string, text: string]} Warning */
-
-/** @type {Warning} */
-const UNSTOPPABLE = [
-  'signal',
-  "a pool task cannot be cancelled, because its options have no signal: pass the handler's context",
-];
-
-/** @param {Task} task @returns {Warning} */
-const unshared = ({ name }) => [
-  'token',
-  `the token of the task ${name} is not shared with its worker, so a loop sees no cancel in it unless it also awaits breathe(). The headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp share it (docs/workers.md#what-a-task-is-given)`,
-];
-
-/** @param {Task} task @returns {Warning} */
-const ranOn = ({ name, token, grace }) => {
-  const isShared = !(token.word.buffer instanceof ArrayBuffer);
-  const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
-  return [
-    'end',
-    `the task ${name} ran on for ${grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
-  ];
-};
-
 /** Workers that tasks are shared out among, and that are replaced when a cancelled task does not stop. */
 export class Pool {
   /** @type {Set<PoolWorker>} */
@@ -420,11 +365,7 @@ export class Pool {
   /** What the console was told about. */
   #told = new Set();
 
-  /**
-   * Use {@link pool}.
-   * @param {() => unknown} start
-   * @param {PoolOptions} [options]
-   */
+  /** Use {@link pool}. @param {() => unknown} start @param {PoolOptions} [options] */
   constructor(start, options = {}) {
     requireOptions('pool', options, OPTIONS);
     const { size = processors(), grace = Infinity, timeout = 10_000, maxWaiting = 1024 } = options;
@@ -441,17 +382,28 @@ export class Pool {
    */
   run(name) {
     /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
-    const run = (params, options = {}, call = undefined) => {
+    const run = (params, options, call) => {
       const task = new Task(this, name, params, options ?? {}, call);
       if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
       else if (task.signal?.aborted) task.fail(undefined);
-      else this.#admit(task);
+      else {
+        this.#waiting.add(task);
+        this.next();
+        if (this.#waiting.size > this.options.maxWaiting && this.#waiting.delete(task)) {
+          const busy = 'Too many tasks wait for a worker: try again later';
+          task.fail(new AbpError('RATE_LIMITED', busy, { retryable: true, retryAfter: 1000 }));
+        }
+      }
       return task.result;
     };
     /** @param {any} [params] @param {TaskOptions} [options] */
     const handler = async (params, options) => {
       requireOptions('a task', options, TASK_OPTIONS, true);
-      if (options && !('signal' in options)) this.warnOnce(UNSTOPPABLE);
+      if (options && !('signal' in options))
+        this.warnOnce(
+          'signal',
+          "a pool task cannot be cancelled, because its options have no signal: pass the handler's context",
+        );
       return run(params, options);
     };
     /** For what runs handlers, when this is one. @param {unknown} params @param {any} context @param {Call} [call] whose context it is */
@@ -460,16 +412,6 @@ export class Pool {
       return run(params, context, call);
     };
     return Object.assign(handler, { later });
-  }
-
-  /** @param {Task} task */
-  #admit(task) {
-    this.#waiting.add(task);
-    this.next();
-    if (this.#waiting.size > this.options.maxWaiting && this.#waiting.delete(task)) {
-      const busy = 'Too many tasks wait for a worker: try again later';
-      task.fail(new AbpError('RATE_LIMITED', busy, { retryable: true, retryAfter: 1000 }));
-    }
   }
 
   /** Counts of workers and tasks, for debugging. */
@@ -511,10 +453,12 @@ export class Pool {
         }
       }
     }
-    while (this.#waiting.size > starting && this.#workers.size < this.options.size) {
-      if (!this.#launch()) break;
+    while (
+      this.#waiting.size > starting &&
+      this.#workers.size < this.options.size &&
+      this.#launch()
+    )
       starting++;
-    }
   }
 
   /** A waiting task was cancelled. @param {Task} task */
@@ -523,8 +467,8 @@ export class Pool {
     task.fail(undefined);
   }
 
-  /** Says something once in the console. @param {Warning} warning */
-  warnOnce([about, text]) {
+  /** Says something once in the console. @param {string} about @param {string} text */
+  warnOnce(about, text) {
     if (!this.#told.has(about)) warn(text);
     this.#told.add(about);
   }
@@ -532,7 +476,14 @@ export class Pool {
   /** A worker did not stop in time. @param {PoolWorker} worker */
   async replace(worker) {
     const { task } = worker;
-    if (task) this.warnOnce(ranOn(task));
+    if (task) {
+      const isShared = !(task.token.word.buffer instanceof ArrayBuffer);
+      const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
+      this.warnOnce(
+        'end',
+        `the task ${task.name} ran on for ${task.grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
+      );
+    }
     this.#workers.delete(worker);
     const ended = worker.end();
     this.#launch();
@@ -543,17 +494,13 @@ export class Pool {
   /**
    * A worker has ended, or could not start. Another is only started for the next task, so that a worker that cannot start
    * is not tried for ever.
-   * @param {PoolWorker} worker
-   * @param {string} why
+   * @param {PoolWorker} worker @param {string} why
    */
   lost(worker, why) {
     this.#workers.delete(worker);
     if (!worker.ready) return this.#unable(why);
-    const error = {
-      code: 'OPERATION_FAILED',
-      message: `The worker failed: ${why}`,
-      retryable: false,
-    };
+    const message = `The worker failed: ${why}`;
+    const error = { code: 'OPERATION_FAILED', message, retryable: false };
     // Nobody can say what it had done.
     worker.task?.fail(AbpError.from(error, { metadata: { outcome: 'unknown' } }));
     return this.next();
@@ -606,55 +553,20 @@ export function serve(handlers, port = ownerPort()) {
     throw new AbpError('ALREADY_INITIALIZED', already);
   }
   served.add(port);
-  /** The current task: what stops it, and what asks it for a chunk. @type {{ stop(reason?: string): void, pull(): void } | undefined} */
+  /** The current task, and what asks it for a chunk. @type {{ controller: AbortController, token: Token, asked: Inflow } | undefined} */
   let current;
   /** Whether the pool knows that tokens are not shared, if they are not: a loop may take its token each time that it reads it. */
   let toldUnshared = false;
   const post = (/** @type {any} */ message) => port.postMessage(message, message.moved ?? []);
-  const unsent = (/** @type {string} */ what, /** @type {unknown} */ thrown) =>
-    new AbpError('OPERATION_FAILED', `${what} cannot be sent: ${toErrorObject(thrown).message}`);
 
   const run = async (/** @type {any} */ { name, params, word }) => {
     const controller = new AbortController();
     const { signal } = controller;
-    const task = {
-      stop(/** @type {string | undefined} */ reason) {
-        token.cancel();
-        controller.abort(abortError(reason));
-      },
-      pull() {},
-    };
-    current = task;
     // Code that a handler left behind may still report during the next task.
     const say = (/** @type {any} */ message) => void (current === task && post(message));
     const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
-
-    /** Sends what the handler streams, chunk by chunk, as they are asked for. Returns what its source did. @param {any} source */
-    const streamed = async (source) => {
-      const iteration = new Iteration(source);
-      let asked = 0;
-      let wake = () => {};
-      task.pull = () => (asked++, wake());
-      whenAborted(signal, () => (iteration.stop(signal.reason), wake()));
-      const demand = async () => {
-        while (!asked && !iteration.stopped) await new Promise((done) => (wake = () => done(0)));
-        asked--;
-      };
-      post({ pool: 'stream' });
-      await demand();
-      const { returned, value } = await iteration.run((data) => {
-        try {
-          post({ pool: 'chunk', data, moved: transferOf(data) });
-        } catch (error) {
-          throw unsent('A chunk', error);
-        }
-        return demand();
-      });
-      // It was stopped, and its `finally` has run.
-      if (!returned) throw signal.reason;
-      return value;
-    };
-
+    const asked = new Inflow();
+    const task = (current = { controller, token, asked });
     let outcome;
     let unstarted = true;
     try {
@@ -674,7 +586,7 @@ export function serve(handlers, port = ownerPort()) {
         }),
         progress: (/** @type {unknown} */ info) => say({ pool: 'progress', info }),
       });
-      if (isStream(data)) data = await streamed(data);
+      if (isStream(data)) data = await stream(data, signal, asked, post);
       outcome = { pool: 'done', data, moved: transferOf(data) };
     } catch (error) {
       outcome = saysCancelled(error)
@@ -685,15 +597,19 @@ export function serve(handlers, port = ownerPort()) {
     try {
       post(outcome);
     } catch (error) {
-      post({ pool: 'failed', error: toErrorObject(unsent('The result', error)) });
+      const why = `The result cannot be sent: ${toErrorObject(error).message}`;
+      post({ pool: 'failed', error: toErrorObject(new AbpError('OPERATION_FAILED', why)) });
     }
   };
 
   port.addEventListener('message', (/** @type {MessageEvent} */ { data }) => {
     const kind = getOwn(data, 'pool');
     if (kind === 'task') void run(data);
-    else if (kind === 'abort') current?.stop(data.reason);
-    else if (kind === 'next') current?.pull();
+    else if (kind === 'next') current?.asked.push(undefined, 0);
+    else if (kind === 'abort' && current) {
+      current.token.cancel();
+      current.controller.abort(abortError(data.reason));
+    }
   });
   // It is the task: there is one at a time, and nothing else says more than a text.
   port.addEventListener('messageerror', () => {
@@ -702,17 +618,41 @@ export function serve(handlers, port = ownerPort()) {
     post({ pool: 'failed', error, unstarted: true });
   });
   port.start?.();
-  if (port === globalThis) tellEnd(port, post, () => current !== undefined);
+  if (port === globalThis) void tellEnd(port, post, () => current !== undefined);
   else post({ pool: 'ready' });
 }
 
 /**
- * Says that a page's worker is ready, and sees to it that its end is noticed.
- * @param {any} scope the worker's
- * @param {(message: unknown) => void} post
- * @param {() => boolean} works whether it has a task
+ * Sends what a handler streams, chunk by chunk, as they are asked for.
+ * @param {any} source @param {AbortSignal} signal @param {Inflow} asked has an entry for each chunk @param {(message: object) => void} post
+ * @returns {Promise<unknown>} what the source returned
  */
-function tellEnd(scope, post, works) {
+async function stream(source, signal, asked, post) {
+  const iteration = new Iteration(source);
+  whenAborted(signal, () => {
+    iteration.stop(signal.reason);
+    void asked.return();
+  });
+  post({ pool: 'stream' });
+  await asked.next();
+  const { returned, value } = await iteration.run((data) => {
+    try {
+      post({ pool: 'chunk', data, moved: transferOf(data) });
+    } catch (error) {
+      throw chunkUnsent(error);
+    }
+    return asked.next();
+  });
+  // It was stopped, and its `finally` has run.
+  if (!returned) throw signal.reason;
+  return value;
+}
+
+/**
+ * Says that a page's worker is ready, and sees to it that its end is noticed.
+ * @param {any} scope the worker's @param {(message: object) => void} post @param {() => boolean} works whether it has a task
+ */
+async function tellEnd(scope, post, works) {
   const { close } = scope;
   scope.close = () => {
     post({ pool: 'closing' });
@@ -723,15 +663,13 @@ function tellEnd(scope, post, works) {
     // Later listeners may prevent it.
     setTimeout(() => works() && !event.defaultPrevented && post({ pool: 'uncaught', why }));
   });
-  let isReady = false;
-  const ready = (/** @type {string | undefined} */ lock) => {
-    if (!isReady) post({ pool: 'ready', lock });
-    isReady = true;
-  };
-  const locks = safely(() => scope.navigator.locks, undefined);
-  if (!locks) return ready(undefined);
-  const name = `abp-bridge/pool/${crypto.randomUUID()}`;
-  const forEver = () => (ready(name), new Promise(() => {}));
-  // Where storage is not allowed, there are no locks either.
-  locks.request(name, forEver).catch(() => ready(undefined));
+  const lock = await new Promise((held) => {
+    const hold = async () => {
+      const name = `abp-bridge/pool/${crypto.randomUUID()}`;
+      await scope.navigator.locks.request(name, () => (held(name), new Promise(() => {})));
+    };
+    // Where there is no https, or storage is not allowed, there are no locks.
+    hold().catch(() => held(undefined));
+  });
+  post({ pool: 'ready', lock });
 }

@@ -5,6 +5,7 @@
 import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
+import { iteratorOf } from '../../../../js/common/iterator-of.js';
 import { readHead } from './head-reader.js';
 import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from './manifest.js';
 import { milliseconds } from '../../../../js/common/values.js';
@@ -41,18 +42,14 @@ const OPTIONS = {
  */
 
 /**
- * @typedef {object} Response A response, in the same form in Node and in browsers.
- * @property {URL} url after redirects
- * @property {number} status
- * @property {(name: string) => string | undefined} header
- * @property {AsyncIterable<Uint8Array>} body closed when the reader stops
+ * A response, in the same form in Node and in browsers. `url` is after redirects; `body` is closed when the reader stops.
+ * @typedef {{ url: URL, status: number, header: (name: string) => string | undefined, body: AsyncIterable<Uint8Array> | [] }} Response
  */
 
 /**
- * @callback Request Makes one request; follows no redirect, where that can be controlled.
- * @param {URL} url
- * @param {{ accept: string, signal: AbortSignal, allowPrivate: boolean, lookup: DiscoverOptions['lookup'] }} options
- * @returns {Promise<Response>}
+ * Makes one request; follows no redirect, where that can be controlled.
+ * @typedef {{ accept: string, signal: AbortSignal, allowPrivate: boolean, lookup: DiscoverOptions['lookup'] }} RequestOptions
+ * @typedef {(url: URL, options: RequestOptions) => Promise<Response>} Request
  */
 
 /**
@@ -73,10 +70,8 @@ export async function discover(url, options = {}) {
   const origin = sameOrigin ? new URL(url).origin : undefined;
   const { controller: stop, release } = followSignal(signal);
   const ms = milliseconds(timeout) || TIMEOUT;
-  const timer = setTimeout(
-    () => stop.abort(new AbpError('TIMEOUT', `Discovery took longer than ${ms} ms`)),
-    ms,
-  );
+  const late = () => stop.abort(new AbpError('TIMEOUT', `Discovery took longer than ${ms} ms`));
+  const timer = setTimeout(late, ms);
   /** @param {URL} at @param {string} accept */
   const open = (at, accept) =>
     get(at, { accept, signal: stop.signal, allowPrivate, origin, lookup });
@@ -84,12 +79,8 @@ export async function discover(url, options = {}) {
     const page = await open(new URL(url), 'text/html');
     const manifestUrl = await manifestIn(page);
     const manifest = parseManifest(await jsonIn(await open(manifestUrl, 'application/json')));
-    return {
-      supported: true,
-      manifest,
-      manifestUrl: manifestUrl.href,
-      warnings: warningsOf(manifest),
-    };
+    const warnings = warningsOf(manifest);
+    return { supported: true, manifest, manifestUrl: manifestUrl.href, warnings };
   } catch (thrown) {
     signal?.throwIfAborted();
     const error = stop.signal.aborted ? stop.signal.reason : thrown;
@@ -102,19 +93,29 @@ export async function discover(url, options = {}) {
   }
 }
 
-/** The one choice between Node and browsers. @returns {Promise<Request>} */
-const requester = async () =>
-  /** @type {any} */ (globalThis).process?.versions?.node
-    ? (await import('./node-http.js')).request
-    : (await import('./page-http.js')).request;
+/** Requests in a browser. It follows redirects by itself, and shows only the final URL and no IP addresses. @type {Request} */
+async function requestInPage(url, { accept, signal }) {
+  const response = await fetch(url, {
+    signal,
+    headers: { accept },
+    credentials: 'omit',
+    referrerPolicy: 'no-referrer',
+  });
+  const { body } = response;
+  /** @returns {AsyncIterator<any>} */
+  const chunks = () => /** @type {any} */ (iteratorOf(body));
+  return {
+    url: new URL(response.url),
+    status: response.status,
+    header: (name) => response.headers.get(name) ?? undefined,
+    body: body ? { [Symbol.asyncIterator]: chunks } : [],
+  };
+}
 
-/**
- * Follows redirects. Each address is checked like the first.
- * @param {URL} url
- * @param {Parameters<Request>[1] & { origin: string | undefined }} options
- */
+/** Follows redirects. Each address is checked like the first. @param {URL} url @param {RequestOptions & { origin: string | undefined }} options */
 async function get(url, options) {
-  const request = await requester();
+  const isNode = /** @type {any} */ (globalThis).process?.versions?.node;
+  const request = isNode ? (await import('./node-http.js')).request : requestInPage;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     checkAddress(url, options);
     const response = await request(url, options).catch((error) => {
@@ -134,10 +135,7 @@ async function get(url, options) {
 /** @param {URL} url */
 const short = (url) => url.href.slice(0, 200);
 
-/**
- * @param {any} error
- * @param {URL} url
- */
+/** @param {any} error @param {URL} url */
 function unreachable(error, url) {
   if (error instanceof AbpError) return error;
   const why = `${error?.message || error?.code}`.slice(0, 200);
@@ -147,19 +145,13 @@ function unreachable(error, url) {
 /** @param {string} why */
 const blocked = (why) => new AbpError('BLOCKED', why);
 
-/**
- * @param {string} text
- * @param {URL} base
- */
+/** @param {string} text @param {URL} base */
 function resolve(text, base) {
   if (URL.canParse(text, base)) return new URL(text, base);
   throw blocked(`Not an address: ${JSON.stringify(text.slice(0, 200))}`);
 }
 
-/**
- * @param {URL} url
- * @param {{ allowPrivate: boolean, origin: string | undefined }} options
- */
+/** @param {URL} url @param {{ allowPrivate: boolean, origin: string | undefined }} options */
 function checkAddress(url, { allowPrivate, origin }) {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw blocked(`Only http and https are read, not ${short(url)}`);
@@ -177,11 +169,7 @@ function contentType(response) {
   return { essence: essence.trim().toLowerCase(), charset: charset.find(Boolean) };
 }
 
-/**
- * @param {Response} response
- * @param {string} [charset]
- * @returns {AsyncGenerator<string>}
- */
+/** @param {Response} response @param {string} [charset] @returns {AsyncGenerator<string>} */
 async function* textOf({ url, body }, charset = 'utf-8') {
   let decoder;
   try {
@@ -203,11 +191,7 @@ async function* textOf({ url, body }, charset = 'utf-8') {
   yield decoder.decode();
 }
 
-/**
- * Reads a page up to the end of its head.
- * @param {Response} page
- * @returns {Promise<URL>} of the manifest
- */
+/** Reads a page up to the end of its head. @param {Response} page @returns {Promise<URL>} of the manifest */
 async function manifestIn(page) {
   const { essence, charset } = contentType(page);
   if (essence && essence !== 'text/html') {
@@ -215,29 +199,16 @@ async function manifestIn(page) {
   }
   const { href, base } = await headOf(textOf(page, charset));
   if (!href) {
-    throw new AbpError(
-      'NO_MANIFEST',
-      `There is no <link rel="abp-manifest" href> in the page's head, or in its first ${MAX_HEAD_CHARACTERS} characters`,
-    );
+    const where = `in the page's head, or in its first ${MAX_HEAD_CHARACTERS} characters`;
+    throw new AbpError('NO_MANIFEST', `There is no <link rel="abp-manifest" href> ${where}`);
   }
-  return resolve(href, baseOf(base, page.url));
+  // A base that is not a usable address is ignored.
+  const from =
+    base !== undefined && URL.canParse(base, page.url) ? new URL(base, page.url) : page.url;
+  return resolve(href, /^https?:$/.test(from.protocol) ? from : page.url);
 }
 
-/**
- * What relative addresses in a page are relative to. A base that is not a usable address is ignored.
- * @param {string | undefined} base
- * @param {URL} page
- */
-function baseOf(base, page) {
-  if (base === undefined || !URL.canParse(base, page)) return page;
-  const url = new URL(base, page);
-  return /^https?:$/.test(url.protocol) ? url : page;
-}
-
-/**
- * @param {AsyncIterable<string>} text
- * @returns {Promise<import('./head-reader.js').Found>}
- */
+/** @param {AsyncIterable<string>} text @returns {Promise<import('./head-reader.js').Found>} */
 async function headOf(text) {
   const reading = readHead();
   reading.next();

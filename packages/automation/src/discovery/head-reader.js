@@ -44,10 +44,7 @@ function numbered(digits, base) {
   return isCharacter ? String.fromCodePoint(code) : '\ufffd';
 }
 
-/**
- * Resolves the character references in the value of an attribute.
- * @param {string} value
- */
+/** Resolves the character references in the value of an attribute. @param {string} value */
 const decode = (value) =>
   value
     .replaceAll('\0', '\ufffd')
@@ -60,11 +57,7 @@ const decode = (value) =>
       },
     );
 
-/**
- * @typedef {object} Found
- * @property {string} [href] of the first `<link rel="abp-manifest" href>`
- * @property {string} [base] of the first `<base href>` before it
- */
+/** The `href` of the first `<link rel="abp-manifest" href>`, and that of the first `<base>` before it. @typedef {{ href?: string, base?: string }} Found */
 
 /**
  * Reads a head. Call `next()` once, then `next(c)` for each character until it is done.
@@ -125,8 +118,7 @@ export function* readHead() {
 
 /**
  * Reads the rest of a tag, up to its `>`. If an attribute occurs twice, the first one counts.
- * @param {string} c the character after the tag's name
- * @param {Map<string, string>} [attributes] where to put them
+ * @param {string} c the character after the tag's name @param {Map<string, string>} [attributes] where to put them
  * @returns {Reading}
  */
 function* readAttributes(c, attributes = new Map()) {
@@ -153,24 +145,19 @@ function* readAttributes(c, attributes = new Map()) {
   }
 }
 
-/**
- * @param {string} c
- * @returns {Reading}
- */
+/** @param {string} c @returns {Reading} */
 function* readUntilEnd(c) {
   while (c !== '>') c = yield;
   return c;
 }
 
-/**
- * Reads a comment, a doctype, or anything else that ends like one.
- * @returns {Reading}
- */
+/** Reads a comment, a doctype, or anything else that ends like one. @returns {Reading} */
 function* readDeclaration() {
-  let c = yield;
-  if (c !== '-') return yield* readUntilEnd(c);
-  c = yield;
-  if (c !== '-') return yield* readUntilEnd(c);
+  let c;
+  for (let dashes = 0; dashes < 2; dashes++) {
+    c = yield;
+    if (c !== '-') return yield* readUntilEnd(c);
+  }
   for (let last = ''; ;) {
     c = yield;
     last = (last + c).slice(-4);
@@ -178,11 +165,7 @@ function* readDeclaration() {
   }
 }
 
-/**
- * Reads the text of an element, and its end tag.
- * @param {string} name
- * @returns {Reading}
- */
+/** Reads the text of an element, and its end tag. @param {string} name @returns {Reading} */
 function* readText(name) {
   const end = `</${name}`;
   for (let last = ''; ;) {
@@ -192,10 +175,7 @@ function* readText(name) {
   }
 }
 
-/**
- * Reads a script, and its end tag. After `<!--` and `<script` in a script, the next `</script>` does not end it.
- * @returns {Reading}
- */
+/** Reads a script, and its end tag. After `<!--` and `<script` in a script, the next `</script>` does not end it. @returns {Reading} */
 function* readScript() {
   let hidden = 0;
   for (let last = ''; ;) {

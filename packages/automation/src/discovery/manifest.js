@@ -16,15 +16,12 @@ const MAX_DEPTH = 64;
 
 /** The members of an app and of a capability that belong in a manifest: those that hold for everyone, always. */
 const OF_APP = ['id', 'name', 'version', 'description', 'homepage', 'icon', 'support'];
-const OF_CAPABILITY = [...['description', 'annotations', 'experimental', 'deprecated']];
+const OF_CAPABILITY = ['description', 'annotations', 'experimental', 'deprecated'];
 
 /** Those of a requirement. Whether it is met depends on the user, so a manifest cannot say it. */
 const OF_REQUIREMENT = ['type', 'description', 'resolution'];
 
-/**
- * @param {unknown} object
- * @param {readonly string[]} keys
- */
+/** @param {unknown} object @param {readonly string[]} keys */
 const pick = (object, keys) => Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
 /** @param {unknown} value */
@@ -52,9 +49,7 @@ export function parseManifest(text) {
   } catch {
     throw invalid(`is nested more than ${MAX_DEPTH} levels deep`);
   }
-  const [version, app, capabilities] = ['abp', 'app', 'capabilities'].map((key) =>
-    getOwn(manifest, key),
-  );
+  const { abp: version, app, capabilities } = pick(manifest, ['abp', 'app', 'capabilities']);
   if (typeof version !== 'string' || !/^\d+\.\d+$/.test(version)) {
     throw invalid('needs abp: the version of the protocol, such as "0.1"');
   }
@@ -63,20 +58,15 @@ export function parseManifest(text) {
   }
   if (!Array.isArray(capabilities)) throw invalid('needs capabilities: a list');
   if (capabilities.length > MAX_CAPABILITIES) {
-    throw invalid(
-      `names ${capabilities.length} capabilities; at most ${MAX_CAPABILITIES} are allowed`,
-    );
+    const count = `${capabilities.length} capabilities`;
+    throw invalid(`names ${count}; at most ${MAX_CAPABILITIES} are allowed`);
   }
   const nameless = capabilities.findIndex((capability) => !isText(getOwn(capability, 'name')));
   if (nameless >= 0) throw invalid(`has no name for capabilities[${nameless}]`);
   return manifest;
 }
 
-/**
- * Warnings about a valid manifest, for the author of an agent.
- * @param {Manifest} manifest as `parseManifest` returned it
- * @returns {string[]}
- */
+/** Warnings about a valid manifest, for the author of an agent. @param {Manifest} manifest as `parseManifest` returned it @returns {string[]} */
 export function warningsOf({ abp, capabilities }) {
   const warnings = [];
   // Whatever the version, `initialize` decides. Some of the protocol's pages call this one 1.0.
@@ -94,11 +84,7 @@ export function warningsOf({ abp, capabilities }) {
   return warnings;
 }
 
-/**
- * What agents see of a capability's requirements.
- * @param {string} name
- * @param {unknown} requirements
- */
+/** What agents see of a capability's requirements. @param {string} name @param {unknown} requirements */
 function requirementsOf(name, requirements) {
   if (requirements === undefined || requirements === null) return undefined;
   if (!Array.isArray(requirements)) {

@@ -2,8 +2,9 @@
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
+import { inLaterTurn } from '../../../js/common/turns.js';
 import { unless } from '../../../js/common/waiting.js';
-import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
+import { firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { callTool, progressOf, serveCalls } from './calls.js';
 import { Conversation } from './conversation.js';
@@ -275,7 +276,7 @@ export class Host {
     listen(notification('request-teardown'), () => onRequestTeardown?.());
     listen('notifications/message', (params) => onLog?.(params));
     listen('notifications/tools/list_changed', () => {
-      for (const transport of this.#transports) void transport.view.refresh();
+      for (const transport of this.#transports) void transport.refresh();
     });
   }
 
@@ -432,11 +433,6 @@ export class Host {
     return this.#peer.ended !== undefined;
   }
 
-  /** Whether the view has tools. */
-  get offersTools() {
-    return isObject(getOwn(this.viewCapabilities, 'tools'));
-  }
-
   /** Counts of what is pending and what was dropped, for debugging. */
   get counters() {
     return this.#peer.counters;
@@ -541,7 +537,8 @@ export class Host {
       await this.#peer
         .request('ui/resource-teardown', defined({ reason }), { timeout: ms })
         .catch(() => {});
-      await Promise.all([...this.#transports].map(({ view }) => view.told()));
+      // What the view has answered is still told to agents: that takes no more than this turn.
+      await new Promise((resolve) => inLaterTurn(() => resolve(undefined)));
     }
     this.#leave(remove);
     await this.closed;

@@ -2,7 +2,7 @@
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
-import { inLaterTurn } from '../../../js/common/turns.js';
+import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { unless } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
@@ -538,7 +538,7 @@ export class Host {
         .request('ui/resource-teardown', defined({ reason }), { timeout: ms })
         .catch(() => {});
       // What the view has answered is still told to agents: that takes no more than this turn.
-      await new Promise((resolve) => inLaterTurn(() => resolve(undefined)));
+      await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
     }
     this.#leave(remove);
     await this.closed;

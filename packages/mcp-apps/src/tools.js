@@ -2,18 +2,18 @@
  * An app's capabilities as the tools of its view. It is one more agent of the app: its calls are the app's calls, with the
  * same limits, checks and cancels.
  */
-import { invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
-import { transfer } from '../../../js/common/transfer.js';
+import { Client } from '../../../js/agent/client.js';
+import { AbpError } from '../../../js/common/errors.js';
+import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
-import { whenAborted } from '../../../js/common/waiting.js';
-import { LIST_CHANGED } from '../../../js/wire/messages.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+import { wholeOf } from '../../page/src/grace.js';
 import { ViewToolNames } from './names.js';
 import { defined } from './protocol.js';
 import { toolResult } from './results.js';
 
 /** @import { Exposed } from '../../../js/app/expose.js' */
 /** @import { Transport } from '../../../js/transports/transport.js' */
-/** @import { ProgressInfo } from '../../../js/wire/messages.js' */
 
 /** What agents of this library call the capability of a tool. */
 export const CAPABILITY = 'abp-bridge/capability';
@@ -36,9 +36,6 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
  * @property {((info: { progress: number, total?: number, message?: string }) => void) | undefined} progress
  */
 
-/** @typedef {{ type: string, id: string, payload: any }} AppMessage what an app says to its agent */
-/** @typedef {{ payload: import('../../../js/wire/messages.js').Response, transfer?: Transferable[] }} Answer */
-
 /**
  * The capabilities of an exposed app as tools, for `createView`.
  * @param {Exposed} exposed what `expose` returned
@@ -49,16 +46,15 @@ export const toolsOf = (exposed) => new AppTools(exposed);
 class AppTools {
   #exposed;
   #names = new ViewToolNames();
-  /** Calls that were not answered, by id. @type {Map<string, { settle: (answer: Answer) => void, progress?: (info: ProgressInfo) => void }>} */
-  #pending = new Map();
-  #next = 0;
-  #changed = () => {};
+  /** Another for each session with a host. @type {Client | undefined} */
+  #client;
+  /** Settles when the app has answered: one of others' making takes its time. @type {Promise<unknown> | undefined} */
+  #session;
   #hasListed = false;
-  #begun = () => {};
-  /** Resolves when the app has answered: one of others' making takes its time. @type {Promise<void>} */
-  #session = new Promise((resolve) => (this.#begun = resolve));
-  /** That of the session; undefined when the app was closed. @type {Transport | undefined} */
-  #transport;
+  /** Stops the calls that run. */
+  #stop = new AbortController();
+  /** @type {Set<Promise<unknown>>} */
+  #running = new Set();
 
   /** @param {Exposed} exposed */
   constructor(exposed) {
@@ -67,25 +63,40 @@ class AppTools {
 
   /** @type {Tools['open']} */
   open({ name = 'unknown', version = '0' }, changed) {
-    this.#changed = changed;
-    if (this.#transport) {
-      this.#transport.onClose?.();
-      this.#ended();
-      this.#session = new Promise((resolve) => (this.#begun = resolve));
-    }
-    /** @type {Transport} */
-    const transport = {
-      carries: [],
-      post: (message, moved) =>
-        transport === this.#transport && this.#receive(/** @type {AppMessage} */ (message), moved),
-      onMessage() {},
-      close: () => transport === this.#transport && this.#ended(),
-    };
-    this.#transport = transport;
-    this.#exposed.accept(transport);
-    const features = { notifications: true, progress: true, elicitation: false };
-    const agent = { name, version };
-    this.#say('initialize', { agent, protocolVersion: '0.1', features }, 'initialize');
+    this.#client?.close();
+    const client = new Client(() => this.#way(), {
+      agent: { name, version },
+      limits: { grace: wholeOf(this.#exposed.limits) },
+      upgrade: 'none',
+      // It is answered when the app is ready, or closed with it.
+      timeout: 0,
+      onCapabilitiesChanged: changed,
+    });
+    this.#client = client;
+    this.#stop = new AbortController();
+    // If there is none, calls say why.
+    this.#session = client.reconnect().then(
+      () => this.#hasListed && changed(),
+      () => {},
+    );
+  }
+
+  /** A way to the app: both its ends are here, and values pass as they are. */
+  #way() {
+    const [agent, app] = [new Receiver(), new Receiver()];
+    /** @param {Receiver} from @param {Receiver} to @returns {Transport} */
+    const end = (from, to) =>
+      Object.assign(from, {
+        carries: [],
+        /** @param {any} message @param {Transferable[]} [moved] */
+        post(message, moved) {
+          if (moved) transfer(message.payload, moved);
+          to.receive(message);
+        },
+        end: () => to.lose(),
+      });
+    this.#exposed.accept(end(app, agent));
+    return end(agent, app);
   }
 
   list() {
@@ -98,89 +109,31 @@ class AppTools {
   /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
   async call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
     await this.#session;
+    if (!this.#client) throw new AbpError('NOT_INITIALIZED', 'The view has not begun');
     // Hosts may call what they have read of elsewhere.
     if (this.#names.capabilityOf(tool) === undefined) this.list();
     const capability = this.#names.capabilityOf(tool) ?? String(tool);
-    const answer = await this.#call(capability, args, signal, progress && rising(progress));
-    const result = await toolResult(answer.payload, whole);
-    return whole && answer.transfer ? transfer(result, answer.transfer) : result;
-  }
-
-  /**
-   * @param {string} capability @param {unknown} params @param {AbortSignal} signal
-   * @param {((info: ProgressInfo) => void) | undefined} progress
-   * @returns {Promise<Answer>}
-   */
-  #call(capability, params, signal, progress) {
-    if (!this.#transport) return Promise.resolve(closed('unstarted'));
-    const callId = `tool-${++this.#next}`;
-    return new Promise((resolve) => {
-      let release = () => {};
-      const settle = (/** @type {Answer} */ answer) => (release(), resolve(answer));
-      this.#pending.set(callId, { settle, progress });
-      const options = { callId, ...(progress && { progressToken: callId }) };
-      this.#say('capabilities/call', { capability, params, options }, callId);
-      release = whenAborted(signal, () => this.#cancel(callId, reasonText(signal.reason)));
-    });
-  }
-
-  /** @param {string} callId @param {string | undefined} reason */
-  #cancel(callId, reason) {
-    this.#say('capabilities/cancel', { callId, reason }, `cancel-${callId}`);
+    const options = {
+      signal: AbortSignal.any([signal, this.#stop.signal]),
+      ...(progress && { onProgress: rising(progress) }),
+    };
+    const calling = this.#client.call(capability, args, options);
+    this.#running.add(calling);
+    const response = await calling;
+    this.#running.delete(calling);
+    const result = await toolResult(response, whole);
+    const moved = whole && markedTransfer(response);
+    return moved ? transfer(result, moved) : result;
   }
 
   /** @type {Tools['close']} */
   async close(reason) {
-    const transport = this.#transport;
-    const running = [...this.#pending].map(
-      ([callId, record]) =>
-        new Promise((resolve) => {
-          const { settle } = record;
-          record.settle = (answer) => (settle(answer), resolve(undefined));
-          this.#cancel(callId, reason);
-        }),
-    );
-    await Promise.all(running);
-    // A view that has begun again meanwhile has a session of its own.
-    if (transport === this.#transport) this.#say('shutdown', { reason });
-  }
-
-  /** @param {string} type @param {unknown} payload @param {string} [id] */
-  #say(type, payload, id) {
-    this.#transport?.onMessage({ type, id, timestamp: Date.now(), payload }, []);
-  }
-
-  /** @param {AppMessage} message @param {Transferable[]} [moved] */
-  #receive({ type, id, payload }, moved) {
-    switch (type) {
-      case 'initialize-result':
-        this.#begun();
-        return this.#hasListed ? this.#changed() : undefined;
-      case 'capabilities/call-result':
-        this.#pending.get(id)?.settle({ payload, transfer: moved });
-        return void this.#pending.delete(id);
-      case 'progress':
-        invokeReportingErrors(this.#pending.get(payload.operationId)?.progress, payload);
-        return;
-      case 'notification':
-        if (payload.event === LIST_CHANGED) this.#changed();
-    }
-  }
-
-  /** The app was closed. */
-  #ended() {
-    this.#transport = undefined;
-    this.#begun();
-    for (const { settle } of this.#pending.values()) settle(closed('unknown'));
-    this.#pending.clear();
+    const client = this.#client;
+    this.#stop.abort(reason);
+    await Promise.all(this.#running);
+    client?.close();
   }
 }
-
-/** What a call is answered whose app was closed. @param {import('../../../js/types/outcome.js').CallOutcome} outcome @returns {Answer} */
-const closed = (outcome) => {
-  const error = { code: 'DISCONNECTED', message: 'The app was closed', retryable: true };
-  return { payload: { success: false, error, metadata: { outcome } } };
-};
 
 /** A capability as MCP describes tools. @param {any} capability @param {string} name of the tool */
 function toolOf(capability, name) {

@@ -2,7 +2,7 @@
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
-import { inLaterTurn } from '../../../js/common/turns.js';
+import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
@@ -176,7 +176,7 @@ export class View {
       await Promise.allSettled([options.tools?.close(why), saved]);
       // Their answers go before this one, after which the host hears nothing.
       await Promise.allSettled(this.#calls);
-      await new Promise((resolve) => inLaterTurn(() => resolve(undefined)));
+      await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
       return {};
     });
   }

@@ -1,7 +1,7 @@
 // A view and its host without a browser, over a transport that is given to both; and the helpers of a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../main/src/index.js';
+import { connect, expose, transfer } from '../../main/src/index.js';
 import { createPeer, portChannel } from '../../rpc/src/index.js';
 import {
   createHost,
@@ -40,6 +40,20 @@ test('a view and a host meet over a transport that is given to them', async (t) 
   assert.deepEqual((await view.callTool('t')).structuredContent, { name: 't' });
   const client = await connect(() => host.transport(), { agent: APP });
   assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
+});
+
+test('what a handler moves is moved all the way to an agent', async (t) => {
+  const bytes = new ArrayBuffer(8);
+  const give = () => transfer({ bytes }, [bytes]);
+  const app = expose(
+    { app: { id: 'v', name: 'V', version: '1' }, capabilities: { give } },
+    { origins: [] },
+  );
+  t.after(() => app.close());
+  const { host } = await pair(t, { tools: toolsOf(app) });
+  const client = await connect(() => host.transport(), { agent: APP });
+  const { data } = await client.call('give');
+  assert.deepEqual([data.bytes.byteLength, bytes.byteLength], [8, 0]);
 });
 
 test('listeners that are added later hear what they have missed of the view’s call', async (t) => {

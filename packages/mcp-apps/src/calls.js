@@ -112,14 +112,9 @@ function saysClosed(peer, error) {
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 
-/**
- * Answers the other side's calls of tools, and tells what became of those that it has cancelled.
- * @param {Peer} peer @param {(params: import('./protocol.js').Params, context: ReceivedCall) => unknown} run
- */
-export function serveCalls(peer, run) {
-  peer.handle('tools/call', (params, context) => run(recordOf(params), context));
+/** Tells the other side what became of the calls that it has cancelled. @param {Peer} peer */
+export const tellOutcomes = (peer) =>
   peer.handle(OUTCOME, (params, { signal }) => {
     const { id, settled } = recordOf(params);
     return unless(signal, peer.became(id, settled === true));
   });
-}

@@ -16,7 +16,6 @@ const mistake = (/** @type {string} */ why) => new AbpError('INVALID_PARAMS', wh
 
 /** An iframe, as long as it shows the view of one host. */
 export class Frame {
-  #window;
   #own;
   #owner;
 
@@ -47,17 +46,23 @@ export class Frame {
     this.view = { html, csp, permissions, sandbox: own ? OWN_ORIGIN : OPAQUE_ORIGIN };
     this.#own = own;
     this.#owner = server ?? iframe;
-    this.#window = iframe.contentWindow;
+    /** The iframe's, as long as that stays in its document. */
+    this.window = iframe.contentWindow;
     this.#claim();
     owners.set(iframe, this);
     // Before the channel is made: what the iframe held is none of its documents.
     iframe.src = href;
   }
 
+  /** Whether the iframe has the window yet that the view was shown in. */
+  get isThere() {
+    return this.window !== null && this.iframe.contentWindow === this.window;
+  }
+
   /** A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so their views. */
   #claim() {
     for (const other of shown) {
-      if (other.iframe.contentWindow !== other.#window) shown.delete(other);
+      if (other.iframe.contentWindow !== other.window) shown.delete(other);
       else if (
         other.origin === this.origin &&
         (other.#own || this.#own) &&

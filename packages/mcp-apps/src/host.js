@@ -5,9 +5,11 @@ import { requireOptions } from '../../../js/common/check-options.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { unless } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+import { windowChannel } from '../../rpc/src/channels.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
-import { callTool, progressOf, serveCalls } from './calls.js';
-import { Conversation } from './conversation.js';
+import { createPeer } from '../../rpc/src/peer.js';
+import { callTool, progressOf, tellOutcomes } from './calls.js';
 import { Frame } from './frame.js';
 import {
   CANCELLED,
@@ -18,6 +20,7 @@ import {
   SANDBOX,
   STATE,
   VERSION,
+  VIEW_REPLACED,
   infoOf,
   knows,
   notification,
@@ -53,24 +56,26 @@ const SERVER_METHODS = [
   'prompts/list',
 ];
 /**
- * What else a view may ask: which option answers it, and what that gets. Only what the last one returns is told to the view.
- * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile' | 'onCreateMessage', (params: Params) => any]>}
+ * What else a view may ask: which option answers it, what that gets, and by what the view is told that it may. Only what the last one
+ * returns is told to the view.
+ * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile' | 'onCreateMessage', (params: Params) => any, object]>}
  */
 const ASKED = {
-  'ui/open-link': ['onOpenLink', ({ url }) => webAddress(url)],
-  'ui/message': ['onMessage', ({ content }) => content],
+  'ui/open-link': ['onOpenLink', ({ url }) => webAddress(url), { openLinks: {} }],
+  'ui/message': ['onMessage', ({ content }) => content, { message: { text: {} } }],
   'ui/update-model-context': [
     'onModelContext',
     ({ content, structuredContent }) => defined({ content, structuredContent }),
+    { updateModelContext: { text: {}, structuredContent: {} } },
   ],
-  'ui/download-file': ['onDownloadFile', ({ contents }) => contents],
-  'sampling/createMessage': ['onCreateMessage', (params) => params],
+  'ui/download-file': ['onDownloadFile', ({ contents }) => contents, { downloadFile: {} }],
+  'sampling/createMessage': ['onCreateMessage', (params) => params, { sampling: {} }],
 };
 /** What is told of the server's call that the view is for: again to a view that begins again. */
-const [PARTIAL, INPUT, RESULT, STOPPED] = [
-  ...['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'],
-].map(notification);
-const TOLD = [PARTIAL, INPUT, RESULT, STOPPED];
+const TOLD = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'].map(
+  notification,
+);
+const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 
 /** @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with. */
 
@@ -157,10 +162,19 @@ const OPTIONS = {
 
 /** The host of one view. */
 export class Host {
-  #conversation;
+  #options;
+  /** Leads to the view, where that has no iframe. @type {Transport | undefined} */
+  #target;
   /** @type {Frame | undefined} */
   #frame;
-  #options;
+  /** Whether the sandbox has the view. */
+  #isShown;
+  /** @type {Transport} */
+  #transport;
+  /** What the view's session has of the transport. A view begins more than once: React mounts components twice, say. @type {Receiver | undefined} */
+  #session;
+  /** That of the session. @type {Peer} */
+  #peer;
   /** Whether the view has begun its session. */
   #initialized = false;
   /** Whether one ever has. */
@@ -179,6 +193,9 @@ export class Host {
   #transports = new Set();
   /** The tools of the server that the view may call. @type {Promise<Set<string>> | undefined} */
   #callable;
+  #resolveClosed = (/** @type {Error} */ _why) => {};
+  /** Resolves when nothing is sent or heard any more, with why. @type {Promise<Error>} */
+  closed = new Promise((resolve) => (this.#resolveClosed = resolve));
   /** Who the view is. @type {{ name?: string, version?: string }} */
   viewInfo = {};
   /** What the view can do. @type {Params} */
@@ -188,58 +205,96 @@ export class Host {
   constructor(target, options) {
     requireTexts('createHost needs host', options?.host, 'name', 'version');
     requireOptions('createHost', options, OPTIONS);
-    const { context = {}, state, upgrade, limits } = options;
     this.#options = options;
-    this.#context = { ...context };
+    this.#context = { ...options.context };
     /** What the view keeps, for the host that it has next. @type {any} */
-    this.state = state;
-    const frame = 'post' in target ? undefined : new Frame(target, options);
-    this.#frame = frame;
-    let isShown = !frame;
-    this.#conversation = new Conversation(frame?.iframe, {
-      transport: 'post' in target ? target : undefined,
-      ...{ origin: frame?.origin ?? '', upgrade, limits },
-      isBegun: () => this.#initialized,
-      onSession: (peer) => {
-        peer.onNotification(`${SANDBOX}proxy-ready`, () => {
-          if (!isShown) peer.notify(`${SANDBOX}resource-ready`, frame?.view);
-          isShown = true;
-        });
-        this.#forget();
-        this.#listen(peer);
-        this.#serve(peer);
-      },
-    });
-    /** Resolves when nothing is sent or heard any more, with why. */
-    this.closed = this.#conversation.closed;
+    this.state = options.state;
+    if ('post' in target) this.#target = target;
+    else this.#frame = new Frame(target, options);
+    this.#isShown = !this.#frame;
+    this.#transport = this.#open(false);
+    this.#peer = this.#beginSession();
+    if (this.#frame) addEventListener('message', this.#hear);
     /** Resolves when the view has begun. After it has begun again, it is another promise. @type {Promise<void>} */
     this.ready = this.#begin();
     void this.closed.then((why) => this.#ended(why));
   }
 
-  get #peer() {
-    return this.#conversation.peer;
+  // --- Its sessions --------------------------------------------------------------------------------
+
+  /** @param {boolean} loaded whether the sandbox is there */
+  #open(loaded) {
+    const frame = /** @type {Frame} */ (this.#frame);
+    const { upgrade } = this.#options;
+    const opened =
+      this.#target ?? windowChannel(frame.iframe, { origin: frame.origin, upgrade, loaded });
+    opened.onMessage = (message) => {
+      // One that has not begun is asked nothing, so there is nothing to end.
+      if (getOwn(message, 'method') === 'ui/initialize' && this.#initialized) this.#beginSession();
+      this.#session?.receive(message);
+    };
+    opened.onUnreadable = (error) => this.#session?.receiveUnreadable(error);
+    opened.onClose = (cause) => {
+      const isThere = this.#frame?.isThere && !getOwn(this.#transport, 'isReplaced');
+      if (!isThere) return this.#endSession(this.#session, cause);
+      // The view has closed its end, or another has spoken in its document. It may begin again.
+      this.#transport = this.#open(true);
+      this.#beginSession(cause);
+    };
+    return opened;
   }
 
-  /** Another session takes the place of the one before, if there was one. */
-  #forget() {
+  /** Begins a session, which takes the place of the one before, if there was one. @param {unknown} [cause] why that ends */
+  #beginSession(cause) {
+    const before = this.#session;
+    const transport = this.#transport;
+    const session = Object.assign(new Receiver(), {
+      /** @type {Transport['post']} */
+      post: (...said) => session.stopped || transport.post(...said),
+      end: () => session === this.#session && transport.close(),
+    });
+    this.#session = session;
+    const peer = createPeer(session, { dialect: 'mcp', limits: this.#options.limits });
+    this.#peer = peer;
+    void peer.closed.then((why) => peer === this.#peer && this.#resolveClosed(why));
+    peer.onNotification(`${SANDBOX}proxy-ready`, () => {
+      if (!this.#isShown) peer.notify(`${SANDBOX}resource-ready`, this.#frame?.view);
+      this.#isShown = true;
+    });
     this.viewInfo = {};
     this.viewCapabilities = {};
     this.#waiting = [];
-    if (!this.#initialized) return;
-    this.#initialized = false;
-    this.ready = this.#nextSession();
-    this.ready.catch(() => {});
-    this.#lose(new AbpError('DISCONNECTED', 'The view was initialized again', { retryable: true }));
+    if (this.#initialized) {
+      this.#initialized = false;
+      this.ready = this.#nextSession();
+      this.ready.catch(() => {});
+      const why = 'The view was initialized again';
+      this.#lose(new AbpError('DISCONNECTED', why, { retryable: true }));
+    }
+    this.#listen(peer);
+    this.#serve(peer);
+    this.#endSession(before, cause);
+    return peer;
   }
+
+  /** @param {Receiver | undefined} session @param {unknown} cause none where the view has ended it in an orderly way */
+  #endSession(session, cause) {
+    session?.lose(cause);
+    session?.stop();
+  }
+
+  /** What the sandbox says of the view's document counts also while the view speaks by a port. */
+  #hear = (/** @type {MessageEvent} */ { isTrusted, origin, source, data }) => {
+    const isSandbox = isTrusted && origin === this.#frame?.origin && source === this.#frame.window;
+    if (isSandbox && getOwn(data, 'method') === VIEW_REPLACED) this.#peer.close();
+  };
 
   /** @returns {Promise<void>} resolves when it has begun */
   #nextSession() {
     return new Promise((resolve, reject) => {
       this.#began = resolve;
-      const why = { retryable: true };
       void this.closed.then((cause) =>
-        reject(new AbpError('DISCONNECTED', 'The view was removed', { ...why, cause })),
+        reject(new AbpError('DISCONNECTED', 'The view was removed', { retryable: true, cause })),
       );
     });
   }
@@ -313,20 +368,18 @@ export class Host {
     }
     serve('ui/request-display-mode', ({ mode }) => this.#changeMode(mode));
     serve(STATE, (params) => this.#keepState(params));
-    for (const method of server ? SERVER_METHODS : [])
-      serve(method, (params, context) => this.#ask(method, params, context));
     peer.handle('ui/initialize', (params) => this.#initialize(recordOf(params)));
     if (!server) return;
-    serveCalls(peer, async (params, context) => {
-      await this.#requireBegun(context);
-      await this.#requireCallable(params.name);
+    for (const method of SERVER_METHODS)
+      serve(method, (params, context) => this.#ask(method, params, context));
+    serve('tools/call', async ({ name, arguments: args, _meta }, context) => {
+      await this.#requireCallable(name);
       // What this connection needs is not the server's.
-      const _meta = { ...recordOf(params._meta) };
-      delete _meta.progressToken;
-      const { name, arguments: args } = params;
-      const call = { name, arguments: args, ...(Object.keys(_meta).length && { _meta }) };
+      const { progressToken: _, ...meta } = recordOf(_meta);
+      const call = { name, arguments: args, ...(Object.keys(meta).length && { _meta: meta }) };
       return this.#ask('tools/call', call, context);
     });
+    tellOutcomes(peer);
   }
 
   /** Gives the view what it keeps, which it may replace. @param {Params} params */
@@ -396,22 +449,18 @@ export class Host {
 
   /** What this host can do, as it is told to views. */
   get #capabilities() {
-    const { server, onOpenLink, onDownloadFile, onMessage, onModelContext } = this.#options;
-    const { onCreateMessage, onLog, listChanged } = this.#options;
+    const { server, onLog, listChanged } = this.#options;
     const lists = listChanged ? { listChanged } : {};
-    const offered = {
-      serverTools: server && lists,
-      serverResources: server && lists,
-      openLinks: onOpenLink && {},
-      downloadFile: onDownloadFile && {},
-      message: onMessage && { text: {} },
-      updateModelContext: onModelContext && { text: {}, structuredContent: {} },
-      sampling: onCreateMessage && {},
-      logging: onLog && {},
+    return {
+      ...(server && { serverTools: lists, serverResources: lists }),
+      ...(onLog && { logging: {} }),
+      ...Object.assign(
+        {},
+        ...Object.values(ASKED).map(([name, , told]) => this.#options[name] && told),
+      ),
       sandbox: this.#frame?.granted ?? {},
       experimental: { [OUTCOME]: {}, [STATE]: {} },
     };
-    return Object.fromEntries(Object.entries(offered).filter(([, value]) => value));
   }
 
   /** A view is shown only in the ways that both sides know. @param {unknown} mode */
@@ -444,12 +493,12 @@ export class Host {
    * @returns {Promise<any>}
    */
   async request(method, params = {}, options = {}) {
-    await this.#session();
+    await this.#hasSession();
     return this.#peer.request(method, params, options);
   }
 
   /** Waits until the view has begun, if it is about to. */
-  async #session() {
+  async #hasSession() {
     if (this.#hasBegun && this.viewInfo.name === undefined) {
       throw new AbpError('DISCONNECTED', 'The view has ended its session', { retryable: true });
     }
@@ -504,7 +553,7 @@ export class Host {
    * @returns {Promise<any>} MCP's result. Rejects with an {@link RpcError}; see `callTool` of a view
    */
   async callTool(name, args = {}, options = {}) {
-    await this.#session();
+    await this.#hasSession();
     const tells = knows(this.viewCapabilities, OUTCOME);
     return callTool(this.#peer, { name, arguments: args }, options, tells);
   }
@@ -559,6 +608,7 @@ export class Host {
   /** @param {Error} why */
   #ended(why) {
     this.#lose(why);
+    globalThis.removeEventListener?.('message', this.#hear);
     if (!this.#closing && this.#hasBegun) invokeReportingErrors(this.#options.onClose, why);
   }
 }

@@ -8,7 +8,6 @@ import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 import { wholeOf } from '../../page/src/grace.js';
-import { ViewToolNames } from './names.js';
 import { defined } from './protocol.js';
 import { toolResult } from './results.js';
 
@@ -17,6 +16,8 @@ import { toolResult } from './results.js';
 
 /** What agents of this library call the capability of a tool. */
 export const CAPABILITY = 'abp-bridge/capability';
+/** Characters of a tool's name: what the strictest known model takes. */
+const MAX_NAME = 64;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 
 /**
@@ -45,7 +46,10 @@ export const toolsOf = (exposed) => new AppTools(exposed);
 
 class AppTools {
   #exposed;
-  #names = new ViewToolNames();
+  /** The names of the tools, by capability: a tool keeps its own however the list changes. @type {Map<string, string>} */
+  #tools = new Map();
+  /** And back. @type {Map<unknown, string>} */
+  #capabilities = new Map();
   /** Another for each session with a host. @type {Client | undefined} */
   #client;
   /** Settles when the app has answered: one of others' making takes its time. @type {Promise<unknown> | undefined} */
@@ -102,8 +106,20 @@ class AppTools {
   list() {
     this.#hasListed = true;
     const offered = this.#exposed.capabilities.filter(({ available }) => available);
-    this.#names.add(offered.map(({ name }) => name));
-    return offered.map((capability) => toolOf(capability, this.#names.toolOf(capability.name)));
+    // Names that are fine as they are go first, so that the order of a list does not matter.
+    const isFine = (/** @type {string} */ name) => Number(/^\w{1,64}$/.test(name));
+    const names = offered.map(({ name }) => name).sort((a, b) => isFine(b) - isFine(a));
+    for (const name of names) if (!this.#tools.has(name)) this.#name(name);
+    return offered.map((capability) => toolOf(capability, this.#tools.get(capability.name)));
+  }
+
+  /** Names the tool of a capability so that every model takes it. @param {string} capability */
+  #name(capability) {
+    const plain = capability.replace(/\W/g, '_').slice(0, MAX_NAME);
+    const isFree = plain !== '' && capability.length <= MAX_NAME && !this.#capabilities.has(plain);
+    const tool = isFree ? plain : `${plain.slice(0, MAX_NAME - 9)}_${markOf(capability)}`;
+    this.#tools.set(capability, tool);
+    this.#capabilities.set(tool, capability);
   }
 
   /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
@@ -111,8 +127,8 @@ class AppTools {
     await this.#session;
     if (!this.#client) throw new AbpError('NOT_INITIALIZED', 'The view has not begun');
     // Hosts may call what they have read of elsewhere.
-    if (this.#names.capabilityOf(tool) === undefined) this.list();
-    const capability = this.#names.capabilityOf(tool) ?? String(tool);
+    if (!this.#capabilities.has(tool)) this.list();
+    const capability = this.#capabilities.get(tool) ?? String(tool);
     const options = {
       signal: AbortSignal.any([signal, this.#stop.signal]),
       ...(progress && { onProgress: rising(progress) }),
@@ -135,7 +151,15 @@ class AppTools {
   }
 }
 
-/** A capability as MCP describes tools. @param {any} capability @param {string} name of the tool */
+/** Eight characters that tell apart what would be the same name. @param {string} text */
+function markOf(text) {
+  // FNV-1a: nothing depends on it but the looks of a name.
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, '0');
+}
+
+/** A capability as MCP describes tools. @param {any} capability @param {unknown} name of the tool */
 function toolOf(capability, name) {
   const { description, deprecationMessage, annotations = {} } = capability;
   const notes = [

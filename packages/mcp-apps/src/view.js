@@ -7,7 +7,7 @@ import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
-import { callTool, progressOf, serveCalls } from './calls.js';
+import { callTool, progressOf, tellOutcomes } from './calls.js';
 import {
   METHOD_NOT_FOUND,
   OUTCOME,
@@ -185,9 +185,10 @@ export class View {
   #offer(tools) {
     const peer = this.#peer;
     peer.handle('tools/list', () => ({ tools: tools.list() }));
-    serveCalls(peer, async (params, context) => {
+    tellOutcomes(peer);
+    peer.handle('tools/call', async (params, context) => {
       const asked = { signal: context.signal, whole: this.isOurs, progress: progressOf(context) };
-      const call = /** @type {Promise<unknown>} */ (tools.call(params, asked));
+      const call = /** @type {Promise<unknown>} */ (tools.call(recordOf(params), asked));
       this.#calls.add(call);
       return call.finally(() => this.#calls.delete(call));
     });

@@ -109,6 +109,8 @@ export class View {
   /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
   #told = new Map();
   #abort = { handleEvent: () => this.close() };
+  /** Before what runs is stopped with the page: the host is to hear that the view has gone, not that it was cancelled. */
+  #leave = (/** @type {PageTransitionEvent} */ { persisted }) => void (persisted || this.close());
   /** Those of the host that have no result yet. @type {Set<Promise<unknown>>} */
   #calls = new Set();
   /** @type {string | undefined} */
@@ -142,6 +144,7 @@ export class View {
     this.closed = this.#peer.closed;
     void this.closed.then(() => this.#ended());
     onAbort(signal, this.#abort);
+    globalThis.addEventListener?.('pagehide', this.#leave);
     this.#listen();
     if (tools) this.#offer(tools);
     this.ready = this.#shakeHands();
@@ -233,6 +236,7 @@ export class View {
   #ended() {
     this.#stopSize();
     offAbort(this.#options.signal, this.#abort);
+    globalThis.removeEventListener?.('pagehide', this.#leave);
     void this.#options.tools?.close('The host disconnected');
   }
 

@@ -615,7 +615,7 @@ function embedded(t, { origin, ancestorOrigins }, options = {}) {
     window: {},
     parent: embedder,
     location: { ancestorOrigins },
-    addEventListener: (_type, listener) => listeners.add(listener),
+    addEventListener: (type, listener) => type === 'message' && listeners.add(listener),
     removeEventListener: (_type, listener) => listeners.delete(listener),
   };
   for (const [name, value] of Object.entries(globals)) {

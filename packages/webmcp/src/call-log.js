@@ -9,8 +9,11 @@ const MAX_TOLD = 128;
 
 /** @typedef {import('../../../js/common/errors.js').ErrorObject} ErrorObject */
 /** @typedef {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} State `cancelling`: it was cancelled, and its handler has not returned */
-/** @typedef {{ duration?: number, outcome?: string, report?: unknown }} Metadata what is told of an end */
-/** @typedef {{ success: boolean, cancelled?: boolean, error?: ErrorObject, metadata?: Metadata }} Ended a response without its data */
+/** @typedef {{ state: State, outcome?: string }} Became */
+/**
+ * A response without its data.
+ * @typedef {{ success: boolean, cancelled?: boolean, error?: ErrorObject, metadata?: { callId?: string, duration?: number, outcome?: string, report?: unknown } }} Ended
+ */
 
 /**
  * What an agent is told of a call.
@@ -27,16 +30,16 @@ const MAX_TOLD = 128;
  * @property {ErrorObject} [error]
  */
 
-/** The values of a call. @typedef {{ callId: string, capability: string, startedAt: string, progress?: unknown, response?: Ended }} Logged */
+/**
+ * The values of a call. `became` tells what became of it; undefined if it is forgotten.
+ * @typedef {Pick<CallRecord, 'callId' | 'capability' | 'startedAt' | 'progress'> & { response?: Ended, became: () => Became | undefined }} Logged
+ */
 
 /** What a response says of its call. @param {Ended} response @returns {Became} */
 export const saidBy = ({ success, cancelled, metadata }) => ({
   state: success ? 'completed' : cancelled ? 'cancelled' : 'failed',
   outcome: metadata?.outcome,
 });
-
-/** @typedef {{ state: State, outcome?: string }} Became */
-
 /** @type {Became} */
 export const RUNNING = { state: 'running' };
 /** @type {Became} */
@@ -47,22 +50,12 @@ export class CallLog {
   #next = 0;
   /** In the order of their start; those that have ended in that of their end. @type {Map<string, Logged>} */
   #calls = new Map();
-  #became;
 
-  /** @param {(call: Logged) => Became | undefined} became tells what became of a call; undefined if it is forgotten */
-  constructor(became) {
-    this.#became = became;
-  }
-
-  /** @param {string} capability */
-  begin(capability) {
-    /** @type {Logged} */
-    const call = {
-      callId: `webmcp-${++this.#next}`,
-      capability,
-      startedAt: new Date().toISOString(),
-    };
-    this.#calls.set(call.callId, call);
+  /** @param {string} capability @param {Logged['became']} became @returns {Logged} */
+  begin(capability, became) {
+    const callId = `webmcp-${++this.#next}`;
+    const call = { callId, capability, startedAt: new Date().toISOString(), became };
+    this.#calls.set(callId, call);
     return call;
   }
 
@@ -81,15 +74,16 @@ export class CallLog {
    * @returns {CallRecord[]} those that run, and then those that have ended
    */
   tell(callId) {
-    const [runs, ended] = [[], []].map(() => /** @type {CallRecord[]} */ ([]));
+    /** @type {[runs: CallRecord[], ended: CallRecord[]]} */
+    const [runs, ended] = [[], []];
     for (const call of [...this.#calls.values()].reverse()) {
-      const became = this.#became(call);
-      if (!became) this.#calls.delete(call.callId);
+      const { response, became, ...told } = call;
+      const now = became();
+      if (!now) this.#calls.delete(call.callId);
       else if (callId === undefined || callId === call.callId) {
-        const { response, ...told } = call;
         const { duration, report } = response?.metadata ?? {};
-        const isOver = became.state !== RUNNING.state && became.state !== CANCELLING.state;
-        const record = { ...told, ...became, report, duration, error: response?.error };
+        const isOver = now.state !== RUNNING.state && now.state !== CANCELLING.state;
+        const record = { ...told, ...now, report, duration, error: response?.error };
         (isOver ? ended : runs).push(record);
       }
     }

@@ -21,12 +21,8 @@ import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './cal
  * @property {(input: any, context: SettledContext) => unknown} execute
  */
 
-/** By which calls are cancelled. @type {WeakMap<import('./call-log.js').Logged, AbortSignal>} */
-const signals = new WeakMap();
 /** Of all tools in this document. */
-const log = new CallLog((call) =>
-  call.response ? saidBy(call.response) : signals.get(call)?.aborted ? CANCELLING : RUNNING,
-);
+const log = new CallLog();
 
 /**
  * Wraps a tool, so that what becomes of its calls is known: `registerTool(settled({ name, execute, … }))`. A call that is not
@@ -51,36 +47,41 @@ export function settled(tool) {
  */
 export const callsTool = ({ name } = {}) => toolOf(log, name);
 
-/**
- * @param {SettledTool} tool
- * @param {unknown} input
- * @param {any} context the browser's
- */
+/** @param {any} tool @param {unknown} input @param {any} context the browser's */
 async function run(tool, input, context) {
   const signal = /** @type {AbortSignal} */ (context?.signal ?? new AbortController().signal);
-  const call = log.begin(tool.name);
-  signals.set(call, signal);
-  const { callId } = call;
+  const call = log.begin(tool.name, () =>
+    call.response ? saidBy(call.response) : signal.aborted ? CANCELLING : RUNNING,
+  );
   const start = performance.now();
   /** @type {unknown} */
   let report;
   const given = {
     ...context,
     signal,
-    report: (/** @type {unknown} */ said) => {
+    report(/** @type {unknown} */ said) {
       const kept = keptReport(said);
-      if (kept === undefined) {
+      if (kept === undefined)
         throw new TypeError('A report must be JSON of at most 4096 characters');
-      }
       report = kept;
     },
   };
-  /** @param {string} [outcome] none is success @param {unknown} [error] */
-  const ended = (outcome, error) => {
-    const metadata = { callId, duration: performance.now() - start, outcome, report };
-    const response = outcome
-      ? { ...failure(tool, signal, outcome, error), metadata }
-      : { success: true, metadata };
+  /** @param {string} [outcome] none is success @param {unknown} [thrown] */
+  const ended = (outcome, thrown) => {
+    /** @type {import('./call-log.js').Ended} */
+    const response = { success: !outcome };
+    if (outcome) {
+      const error = (response.error = toErrorObject(thrown));
+      if (signal.aborted || outcome === 'stopped') {
+        response.cancelled = true;
+        error.code = 'CANCELLED';
+      }
+      // What was done may be done again only if it was nothing, or changes nothing.
+      if (outcome !== 'failed')
+        error.retryable = outcome === 'unstarted' || tool.annotations?.readOnlyHint === true;
+    }
+    const { callId } = call;
+    response.metadata = { callId, duration: performance.now() - start, outcome, report };
     log.end(call, response);
     return response;
   };
@@ -96,21 +97,4 @@ async function run(tool, input, context) {
     if (!signal.aborted) throw error;
     return response;
   }
-}
-
-/**
- * @param {any} tool
- * @param {AbortSignal} signal
- * @param {string} outcome
- * @param {unknown} error
- */
-function failure({ annotations }, signal, outcome, error) {
-  const cancelled = signal.aborted || outcome === 'stopped';
-  const said = toErrorObject(error);
-  if (cancelled) said.code = 'CANCELLED';
-  // What was done may be done again only if it was nothing, or changes nothing.
-  if (outcome !== 'failed') {
-    said.retryable = outcome === 'unstarted' || annotations?.readOnlyHint === true;
-  }
-  return { success: false, ...(cancelled && { cancelled }), error: said };
 }

@@ -8,6 +8,7 @@ import { wholeOf } from '../../page/src/grace.js';
 import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { isRecord } from '../../../js/common/values.js';
+import { unstarted } from '../../../js/wire/messages.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { plainJson } from '../../automation/src/plain-json.js';
@@ -37,11 +38,11 @@ export class Tools {
   /** Whether a tool was refused that may be taken later: another library may give up its name. */
   #retries = false;
   #onToolChange = () => this.#retries && this.update();
-  #log = new CallLog((call) => this.#became(call));
+  #log = new CallLog();
   #calls = callsTool(this.#log);
   #client;
-  /** The app's end of the session. @type {import('../../../js/app/connection.js').Connection | undefined} */
-  #connection;
+  /** The app's end of the session. @type {import('../../../js/app/expose.js').AppTransport | undefined} */
+  #transport;
   /** @type {Promise<void> | undefined} */
   #connecting;
   #poll;
@@ -70,23 +71,17 @@ export class Tools {
 
   /** Whether functions decide what is available: nothing tells when their answers change. */
   get #decidesByFunctions() {
-    const capabilities = [...(this.#app.registry?.all.values() ?? [])];
-    return capabilities.some(
+    return [...(this.#app.registry?.all.values() ?? [])].some(
       ({ available, requirements }) =>
         typeof available === 'function' || requirements?.some((r) => typeof r.met === 'function'),
     );
   }
 
-  /** @type {import('../../../js/app/expose.js').AppTransport | undefined} */
-  #transport;
-
   #open() {
     const { port1, port2 } = new MessageChannel();
-    this.#transport = Object.assign(portTransport(port1), {
-      prepare: toPlain,
-      // Both ends live and die together.
-      carries: /** @type {const} */ (['frames']),
-    });
+    // Both ends live and die together.
+    const carries = /** @type {const} */ (['frames']);
+    this.#transport = Object.assign(portTransport(port1), { prepare: toPlain, carries });
     this.#app.exposed.accept(this.#transport);
     return port2;
   }
@@ -97,8 +92,6 @@ export class Tools {
     await (this.#connecting ??= this.#client
       .reconnect()
       .finally(() => (this.#connecting = undefined)));
-    const { sessions } = this.#app.exposed;
-    this.#connection = sessions.find(({ first }) => first === this.#transport);
   }
 
   // --- The tools -----------------------------------------------------------------------------------
@@ -137,37 +130,34 @@ export class Tools {
   async #register(tool) {
     const { name } = tool;
     const controller = new AbortController();
+    const { signal } = controller;
     this.#registered.set(name, { text: JSON.stringify(tool), controller });
     const execute = (/** @type {unknown} */ input, /** @type {any} */ options) =>
       this.#call(name, input, options?.signal);
     // The browser does not say who asks, so no other origin hears of the calls of this page's scripts, and of others'.
-    const exposedTo = tool === this.#calls ? [] : this.#exposedTo;
-    const { signal } = controller;
-    const register = async (/** @type {Tool} */ what, /** @type {string[]} */ origins) =>
-      this.#context.registerTool(
-        { execute, ...what },
-        { ...(origins.length && { exposedTo: origins }), signal },
-      );
-    const offer = (/** @type {Tool} */ what) =>
-      register(what, exposedTo).catch((error) => {
-        // Polyfills cannot expose anything to others: then it is for this origin alone.
-        if (!exposedTo.length || error?.name !== 'NotSupportedError' || signal.aborted) throw error;
-        return register(what, []);
-      });
-    try {
-      await offer(tool).catch((error) => {
+    let exposedTo = tool === this.#calls ? [] : this.#exposedTo;
+    /** Why the browser does not take the schema. @type {unknown} */
+    let odd;
+    for (;;) {
+      const offered = odd ? { ...tool, inputSchema: { type: 'object' } } : tool;
+      const options = { ...(exposedTo.length && { exposedTo }), signal };
+      try {
+        await this.#context.registerTool({ execute, ...offered }, options);
+        return odd && this.#refuse(`the schema of ${name}`, toErrorObject(odd).message);
+      } catch (/** @type {any} */ error) {
+        if (signal.aborted) return;
         const isTaken = error?.name === 'InvalidStateError' || error?.name === 'NotAllowedError';
-        if (isTaken || signal.aborted) throw error;
+        // Polyfills cannot expose anything to others: then it is for this origin alone.
+        if (exposedTo.length && error?.name === 'NotSupportedError') exposedTo = [];
         // Browsers take a part of JSON Schema. Calls are checked here, so the tool does without.
-        return offer({ ...tool, inputSchema: { type: 'object' } }).then(() => {
-          this.#refuse(`the schema of ${name}`, toErrorObject(error).message);
-        });
-      });
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#refuse(name, toErrorObject(error).message);
-      this.#registered.delete(name);
-      this.#retries = true;
+        else if (!odd && !isTaken) odd = error ?? true;
+        else {
+          this.#refuse(name, toErrorObject(error).message);
+          this.#registered.delete(name);
+          this.#retries = true;
+          return;
+        }
+      }
     }
   }
 
@@ -195,8 +185,8 @@ export class Tools {
   async #call(name, params, signal) {
     // The browser gives no reason.
     const { controller: stop, release } = followSignal(signal, REASON);
-    const record = this.#log.begin(name);
-    const { callId } = record;
+    const call = this.#log.begin(name, () => this.#became(call));
+    const { callId } = call;
     /** @type {import('../../../js/wire/messages.js').Response} */
     let response;
     try {
@@ -204,40 +194,40 @@ export class Tools {
       response = await this.#client.call(name, params ?? {}, {
         callId,
         signal: stop.signal,
-        onProgress: ({ operationId: _, ...progress }) => (record.progress = progress),
+        onProgress: ({ operationId: _, ...progress }) => (call.progress = progress),
       });
     } catch (error) {
-      // The call was not made.
-      const metadata = { outcome: /** @type {const} */ ('unstarted') };
-      response = { success: false, error: toErrorObject(error), metadata };
+      response = unstarted(error);
     }
     release();
     // The data is plain already.
     if (response.error) response = { ...response, error: plainError(response.error) };
-    this.#log.end(record, response);
+    this.#log.end(call, response);
     return { ...response, metadata: { ...response.metadata, callId } };
   }
 
   /** What became of a call, by the word of the app's core. @param {import('./call-log.js').Logged} call */
   #became({ callId, response }) {
-    const { core, machine } = this.#connection ?? {};
+    const { sessions } = this.#app.exposed;
+    const { core, machine } = sessions.find(({ first }) => first === this.#transport) ?? {};
     machine?.advance(); // what is too old is forgotten
-    const isThere = core?.pointer && !machine?.failed;
-    const packed = isThere ? core.x.became(core.pointer, core.writeId(callId)) : 0;
+    const packed = core && !machine?.failed ? core.x.became(core.pointer, core.writeId(callId)) : 0;
     const [fate, outcome] = [packed & 255, packed >> 8];
-    if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
-    if (packed) {
-      // Its handler gave what it may not have been possible to send.
-      const success =
-        outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response?.success !== false;
-      const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
-      const word = success ? undefined : abp.FATES[fate];
-      return saidBy({ success, cancelled, metadata: { outcome: word } });
+    if (!packed) {
+      if (!response) return RUNNING;
+      // It was not made, or its core is gone.
+      const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
+      return isElsewhere ? saidBy(response) : undefined;
     }
-    if (!response) return RUNNING;
-    // It was not made, or its core is gone.
-    const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
-    return isElsewhere ? saidBy(response) : undefined;
+    if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
+    // Its handler gave what it may not have been possible to send.
+    const success =
+      outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response?.success !== false;
+    const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
+    return saidBy({
+      ...{ success, cancelled },
+      metadata: { outcome: success ? undefined : abp.FATES[fate] },
+    });
   }
 
   /** Unregisters everything, and cancels what runs: WebMCP would let it run on. */

@@ -1,14 +1,29 @@
 /**
  * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON. Bytes are sent as
- * base64, within `BinaryData`.
+ * base64, within `BinaryData`; large ones are stored by the app, and sent as a reference (the protocol's
+ * `BinaryDataReference`).
+ *
+ * How it is made. The transport is a Receiver (js/transports), which keeps what comes early and reports the end once. Out: a
+ * message is bounded and written by json-text.js, and waits here until the socket is open, or is refused when too much waits
+ * already. In: a frame is bounded, parsed, and delivered. A result of an app goes through `prepare` first, which is part of its
+ * call. Nothing of a call or a session is known here: the core at either end has that.
  */
-import { bytesToText, textToBytes } from '../../binary/src/binary.js';
-import { jsonText } from './json-text.js';
-import { AbpError, reasonText } from '../../../js/common/errors.js';
+import {
+  bytesToText,
+  contentOf,
+  isBlob,
+  replaceBinary,
+  sizeOf,
+  textToBytes,
+} from '../../binary/src/binary.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
+import { AbpError, reasonText, toErrorObject } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 import { exactOrigin } from '../../../js/common/origins.js';
-import { prepare } from './result-store.js';
 import { Receiver } from '../../../js/transports/receiver.js';
+import { jsonText } from './json-text.js';
+
+/** @import { MessageKind, Prepare, Transport } from '../../../js/transports/transport.js' */
 
 /** The `readyState` of an open socket; it is less while connecting and greater afterwards. */
 const OPEN = 1;
@@ -33,16 +48,25 @@ const TOO_LONG = 4009;
  * @property {number} [maxLength] characters of the longest message, either way (33554432)
  * @property {number} [maxUnsent] bytes that may wait to be sent: with more, new calls fail with
  *   RATE_LIMITED; with four times as many, the socket is closed (16777216)
- * @property {import('./result-store.js').Store} [store] stores large parts of a result, so that
+ * @property {Store} [store] stores large parts of a result, so that
  *   references are sent in their place
  * @property {number} [storeAbove] bytes above which a part is stored (10485760)
  */
 
 /**
- * The types of `store`.
- * @typedef {import('./result-store.js').Store} Store
- * @typedef {import('./result-store.js').Stored} Stored
- * @typedef {import('./result-store.js').CallContext} StoreContext
+ * @typedef {object} Stored Where stored bytes can be fetched.
+ * @property {string} downloadUrl
+ * @property {number} [expiresAt] ms since 1970; the protocol asks for an hour at least
+ * @property {{ type: 'bearer' | 'query', token?: string, header?: string }} [auth]
+ */
+
+/** @typedef {import('../../../js/transports/transport.js').CallContext} StoreContext The call whose result is stored. */
+
+/**
+ * @callback Store Stores bytes where the agent can fetch them.
+ * @param {{ content: ArrayBuffer, mimeType: string, filename?: string, size: number }} data
+ * @param {StoreContext} context the call whose result it is
+ * @returns {Stored | Promise<Stored>}
  */
 
 /**
@@ -50,7 +74,7 @@ const TOO_LONG = 4009;
  * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
- * @returns {import('../../../js/transports/transport.js').Transport & { prepare: import('../../../js/transports/transport.js').Prepare }} `prepare` is for apps
+ * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
  */
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
@@ -61,12 +85,13 @@ const OPTIONS = {
 };
 
 class WebSocketTransport extends Receiver {
-  /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+  /** @type {Transport['carries']} */
   carries = ['liveness', 'streams'];
   #socket;
   #maxLength;
   #maxUnsent;
-  /** Whether nothing can be sent any more. */
+  #store;
+  #storeAbove;
   #ending = false;
   /** Messages that wait until the socket is open. @type {string[]} */
   #unsent = [];
@@ -79,17 +104,18 @@ class WebSocketTransport extends Receiver {
     requireOptions('webSocketTransport', options, OPTIONS);
     const { maxLength = 32 << 20, maxUnsent = 16 << 20, store, storeAbove = 10 << 20 } = options;
     const isAddress = typeof target === 'string' || target instanceof URL;
-    if (isAddress && !globalThis.WebSocket) {
-      const why = 'WebSocket is not available: pass a socket from the package ws';
-      throw new AbpError('NOT_SUPPORTED', why);
-    }
+    if (isAddress && !globalThis.WebSocket)
+      throw new AbpError(
+        'NOT_SUPPORTED',
+        'WebSocket is not available: pass a socket from the package ws',
+      );
     /** @type {Socket} */
     const socket = isAddress ? new WebSocket(target) : target;
     this.#socket = socket;
     this.#maxLength = maxLength;
     this.#maxUnsent = maxUnsent;
-    /** @type {import('../../../js/transports/transport.js').Prepare} */
-    this.prepare = (value, context) => prepare(value, context, store, storeAbove);
+    this.#store = store;
+    this.#storeAbove = storeAbove;
     // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
     // The listeners are never removed: `ws` ends the process over an `error` event without a listener.
@@ -110,11 +136,7 @@ class WebSocketTransport extends Receiver {
       this.#fail('The socket is closed: each session needs its own socket');
   }
 
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [_transfer] nothing can be moved
-   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
-   */
+  /** @param {unknown} message @param {Transferable[]} [_transfer] nothing can be moved @param {MessageKind} [kind] */
   post(message, _transfer, kind) {
     const socket = this.#socket;
     if (this.stopped) return;
@@ -138,6 +160,35 @@ class WebSocketTransport extends Receiver {
     this.#unsent.push(text);
     this.#waiting += text.length;
   }
+
+  /**
+   * Prepares a result for sending: Blobs are read, and large data is stored. This is part of the call: once that is cancelled, nothing is.
+   * @type {Prepare}
+   */
+  prepare = async (value, { signal, callId }) => {
+    try {
+      requireBounded(value, { maxValues: 2 ** 24, maxCharacters: 2 ** 29 });
+    } catch (cause) {
+      throw failed('The result cannot be sent', cause);
+    }
+    return replaceBinary(value, async (data, part) => {
+      const store = sizeOf(data) > this.#storeAbove && this.#store;
+      if (!store && !isBlob(data.content)) return part;
+      const content = await contentOf(data);
+      signal.throwIfAborted();
+      if (!store) return { ...data, content };
+      const { mimeType, filename } = /** @type {any} */ (data);
+      const size = content.byteLength;
+      try {
+        const stored = await store({ content, mimeType, filename, size }, { signal, callId });
+        const { downloadUrl, expiresAt, auth } = stored;
+        if (typeof downloadUrl !== 'string') throw new TypeError('store gave no downloadUrl');
+        return { downloadUrl, mimeType, size, filename, expiresAt, auth };
+      } catch (cause) {
+        throw failed('The result could not be stored', cause);
+      }
+    });
+  };
 
   /** @override */
   end() {
@@ -173,11 +224,7 @@ class WebSocketTransport extends Receiver {
     this.#socket.close(code, reason);
   }
 
-  /**
-   * Nothing can be sent any more. Only the first reason is reported.
-   * @param {string} why the error's message
-   * @param {{ cause?: unknown, details?: { code: number, reason: string } }} [more] `details`: how the socket was closed
-   */
+  /** Nothing can be sent any more. Only the first reason is reported. @param {string} why @param {{ cause?: unknown, details?: object }} [more] */
   #fail(why, more) {
     if (this.#ending) return;
     this.#ending = true;
@@ -186,6 +233,10 @@ class WebSocketTransport extends Receiver {
     queueMicrotask(() => this.lose(cause));
   }
 }
+
+/** @param {string} what @param {unknown} cause */
+const failed = (what, cause) =>
+  new AbpError('OPERATION_FAILED', `${what}: ${toErrorObject(cause).message}`, { cause });
 
 /**
  * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a socket to any server,

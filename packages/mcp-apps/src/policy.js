@@ -14,8 +14,19 @@ const MAX_SOURCES = 64;
 const SOURCE =
   /^(?:(?:https?|wss?):\/\/(?:\*\.)?[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w./~%-]*)?|data:|blob:)$/;
 
-/** The lists of `_meta.ui.csp`. */
-const LISTS = ['connectDomains', 'resourceDomains', 'frameDomains', 'baseUriDomains'];
+/** The permissions that a view may ask for, and the browser's names of them. */
+const FEATURES = {
+  camera: 'camera',
+  microphone: 'microphone',
+  geolocation: 'geolocation',
+  clipboardWrite: 'clipboard-write',
+};
+
+/** What is a source in a list. @param {unknown} list @param {(what: unknown) => void} [drop] gets what is none */
+const sourcesOf = (list, drop) =>
+  firstOf(list, MAX_SOURCES).filter(
+    (source) => (typeof source === 'string' && SOURCE.test(source)) || drop?.(source),
+  );
 
 /**
  * What a view is granted of what its resource's metadata asks for.
@@ -31,34 +42,28 @@ export function grantedOf(csp, permissions) {
     void dropped.push(`${where} ${String(what).slice(0, 100)}`);
   /** @type {Record<string, string[]>} */
   const lists = {};
-  for (const key of LISTS) {
+  for (const key of ['connectDomains', 'resourceDomains', 'frameDomains', 'baseUriDomains']) {
     const list = getOwn(csp, key);
     if (list === undefined) continue;
     if (!Array.isArray(list)) drop(key, typeof list);
     else if (list.length > MAX_SOURCES) drop(key, `beyond the first ${MAX_SOURCES}`);
-    lists[key] = firstOf(list, MAX_SOURCES).filter(
-      (source) => isSource(source) || drop(key, source),
-    );
+    lists[key] = sourcesOf(list, (source) => drop(key, source));
   }
-  const asked = isRecord(permissions) ? Object.keys(permissions) : [];
-  const known = asked.filter((key) => Object.hasOwn(FEATURES, key) || drop('permissions', key));
+  const known = (isRecord(permissions) ? Object.keys(permissions) : []).filter(
+    (key) => Object.hasOwn(FEATURES, key) || drop('permissions', key),
+  );
   return {
-    ...(csp !== undefined && { csp: lists }),
-    ...(permissions !== undefined && {
-      permissions: Object.fromEntries(known.map((key) => [key, {}])),
-    }),
+    csp: csp === undefined ? undefined : lists,
+    permissions:
+      permissions === undefined ? undefined : Object.fromEntries(known.map((key) => [key, {}])),
     dropped,
   };
 }
 
-/** @param {unknown} source @returns {source is string} */
-const isSource = (source) => typeof source === 'string' && SOURCE.test(source);
-
 /** The Content Security Policy of a view. @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out */
 export function policyOf(csp) {
   const sources = (/** @type {string} */ key) =>
-    firstOf(getOwn(csp, key), MAX_SOURCES)
-      .filter(isSource)
+    sourcesOf(getOwn(csp, key))
       .map((source) => ` ${source}`)
       .join('');
   const resources = sources('resourceDomains');
@@ -80,14 +85,6 @@ export function policyOf(csp) {
 
 /** Whether a policy lets a view show pages of others. @param {unknown} csp as above */
 export const hasFrames = (csp) => !policyOf(csp).includes("frame-src 'none'");
-
-/** The permissions that a view may ask for, and the browser's names of them. */
-const FEATURES = {
-  camera: 'camera',
-  microphone: 'microphone',
-  geolocation: 'geolocation',
-  clipboardWrite: 'clipboard-write',
-};
 
 /**
  * The permissions of a view, as the attribute `allow` of its frame.

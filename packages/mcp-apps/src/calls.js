@@ -4,11 +4,11 @@
  */
 import { requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
-import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { copyRecord, getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
-import { CANCELLED, OUTCOME, recordOf, defined } from './protocol.js';
+import { CANCELLED, OUTCOME, defined } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
 /** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} ReceivedCall */
@@ -30,7 +30,7 @@ const OPTIONS = {
 
 /** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {Became | undefined} */
 export function becameIn(result) {
-  const { outcome, report } = recordOf(getOwn(getOwn(result, '_meta'), OUTCOME));
+  const { outcome, report } = copyRecord(getOwn(getOwn(result, '_meta'), OUTCOME));
   return typeof outcome === 'string' ? defined({ outcome, report }) : undefined;
 }
 
@@ -73,7 +73,7 @@ export async function callTool(peer, params, options, tells) {
   let told = {};
   const onCancelled = async (/** @type {number} */ id) => {
     for (const settled of [false, true]) {
-      told = recordOf(await peer.request(OUTCOME, { id, settled }, { signal: over.signal }));
+      told = copyRecord(await peer.request(OUTCOME, { id, settled }, { signal: over.signal }));
       if (told.outcome !== 'running') break;
     }
     const { result } = told;
@@ -115,6 +115,6 @@ export const progressOf = ({ params, progress }) =>
 /** Tells the other side what became of the calls that it has cancelled. @param {Peer} peer */
 export const tellOutcomes = (peer) =>
   peer.handle(OUTCOME, (params, { signal }) => {
-    const { id, settled } = recordOf(params);
+    const { id, settled } = copyRecord(params);
     return unless(signal, peer.became(id, settled === true));
   });

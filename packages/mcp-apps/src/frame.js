@@ -1,10 +1,10 @@
 /** Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document. */
 import { AbpError } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
-import { getOwn } from '../../../js/common/values.js';
+import { copyRecord, getOwn } from '../../../js/common/values.js';
 import { fromBase64 } from '../../binary/src/base64.js';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
-import { MIME_TYPE, recordOf, defined } from './protocol.js';
+import { MIME_TYPE, defined } from './protocol.js';
 
 /** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
 const owners = new WeakMap();
@@ -99,7 +99,7 @@ function blank(iframe) {
 }
 
 /** @param {unknown} described */
-const metadataOf = (described) => recordOf(getOwn(getOwn(described, '_meta'), 'ui'));
+const metadataOf = (described) => copyRecord(getOwn(getOwn(described, '_meta'), 'ui'));
 
 /** @param {import('./host.js').Resource} resource */
 function htmlOf({ mimeType, text, blob }) {

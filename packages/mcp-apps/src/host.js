@@ -4,29 +4,14 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOptions } from '../../../js/common/check-options.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { unless } from '../../../js/common/waiting.js';
-import { firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
+import { copyRecord, firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 import { windowChannel } from '../../rpc/src/channels.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { callTool, progressOf, tellOutcomes } from './calls.js';
 import { Frame } from './frame.js';
-import {
-  CANCELLED,
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  OUTCOME,
-  REFUSED,
-  SANDBOX,
-  STATE,
-  VERSION,
-  VIEW_REPLACED,
-  infoOf,
-  knows,
-  notification,
-  recordOf,
-  defined,
-} from './protocol.js';
+import * as mcp from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
 
 /** @import { ReceivedCall } from '../../rpc/src/received-call.js' */
@@ -49,12 +34,7 @@ const MAX_EARLY = 64;
 const MODES = ['inline', 'fullscreen', 'pip'];
 
 /** What a view may ask of the server behind its host. */
-const SERVER_METHODS = [
-  'resources/read',
-  'resources/list',
-  'resources/templates/list',
-  'prompts/list',
-];
+const SERVER_METHODS = 'resources/read resources/list resources/templates/list prompts/list';
 /**
  * What else a view may ask: which option answers it, what that gets, and by what the view is told that it may. Only what the last one
  * returns is told to the view.
@@ -65,16 +45,15 @@ const ASKED = {
   'ui/message': ['onMessage', ({ content }) => content, { message: { text: {} } }],
   'ui/update-model-context': [
     'onModelContext',
-    ({ content, structuredContent }) => defined({ content, structuredContent }),
+    ({ content, structuredContent }) => mcp.defined({ content, structuredContent }),
     { updateModelContext: { text: {}, structuredContent: {} } },
   ],
   'ui/download-file': ['onDownloadFile', ({ contents }) => contents, { downloadFile: {} }],
   'sampling/createMessage': ['onCreateMessage', (params) => params, { sampling: {} }],
 };
 /** What is told of the server's call that the view is for: again to a view that begins again. */
-const TOLD = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'].map(
-  notification,
-);
+const SHORT = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'];
+const TOLD = SHORT.map(mcp.notification);
 const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 
 /** @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with. */
@@ -257,8 +236,8 @@ export class Host {
     const peer = createPeer(session, { dialect: 'mcp', limits: this.#options.limits });
     this.#peer = peer;
     void peer.closed.then((why) => peer === this.#peer && this.#resolveClosed(why));
-    peer.onNotification(`${SANDBOX}proxy-ready`, () => {
-      if (!this.#isShown) peer.notify(`${SANDBOX}resource-ready`, this.#frame?.view);
+    peer.onNotification(`${mcp.SANDBOX}proxy-ready`, () => {
+      if (!this.#isShown) peer.notify(`${mcp.SANDBOX}resource-ready`, this.#frame?.view);
       this.#isShown = true;
     });
     this.viewInfo = {};
@@ -286,7 +265,7 @@ export class Host {
   /** What the sandbox says of the view's document counts also while the view speaks by a port. */
   #hear = (/** @type {MessageEvent} */ { isTrusted, origin, source, data }) => {
     const isSandbox = isTrusted && origin === this.#frame?.origin && source === this.#frame.window;
-    if (isSandbox && getOwn(data, 'method') === VIEW_REPLACED) this.#peer.close();
+    if (isSandbox && getOwn(data, 'method') === mcp.VIEW_REPLACED) this.#peer.close();
   };
 
   /** @returns {Promise<void>} resolves when it has begun */
@@ -318,8 +297,8 @@ export class Host {
   #listen(peer) {
     const { onLog, onRequestTeardown } = this.#options;
     const listen = (/** @type {string} */ method, /** @type {(params: Params) => void} */ act) =>
-      peer.onNotification(method, (params) => this.#initialized && act(recordOf(params)));
-    peer.onNotification(notification('initialized'), () => {
+      peer.onNotification(method, (params) => this.#initialized && act(copyRecord(params)));
+    peer.onNotification(mcp.notification('initialized'), () => {
       if (this.viewInfo.name === undefined || this.#initialized) return;
       this.#initialized = true;
       this.#hasBegun = true;
@@ -327,8 +306,8 @@ export class Host {
       this.#waiting = [];
       this.#began();
     });
-    listen(notification('size-changed'), (size) => this.#resize(size));
-    listen(notification('request-teardown'), () => onRequestTeardown?.());
+    listen(mcp.notification('size-changed'), (size) => this.#resize(size));
+    listen(mcp.notification('request-teardown'), () => onRequestTeardown?.());
     listen('notifications/message', (params) => onLog?.(params));
     listen('notifications/tools/list_changed', () => {
       for (const transport of this.#transports) void transport.refresh();
@@ -344,7 +323,7 @@ export class Host {
     };
     const { onSize } = this.#options;
     if (onSize) return onSize(size);
-    const { height: fixed, maxHeight = MAX_HEIGHT } = recordOf(this.#context.containerDimensions);
+    const { height: fixed, maxHeight = MAX_HEIGHT } = copyRecord(this.#context.containerDimensions);
     if (size.height === undefined || fixed !== undefined || !this.#frame) return;
     this.#frame.iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
   }
@@ -352,12 +331,14 @@ export class Host {
   /** @param {Peer} peer */
   #serve(peer) {
     const options = this.#options;
-    const { server } = options;
+    const { host, server, onLog, listChanged } = options;
+    const lists = listChanged ? { listChanged } : {};
+    const offered = Object.values(ASKED).map(([name, , told]) => options[name] && told);
     /** @param {string} method @param {(params: Params, context: ReceivedCall) => unknown} handler */
     const serve = (method, handler) =>
       peer.handle(method, async (params, context) => {
         await this.#requireBegun(context);
-        return (await handler(recordOf(params), context)) ?? {};
+        return (await handler(copyRecord(params), context)) ?? {};
       });
     for (const [method, [name, read]] of Object.entries(ASKED)) {
       if (!options[name]) continue;
@@ -367,35 +348,51 @@ export class Host {
       });
     }
     serve('ui/request-display-mode', ({ mode }) => this.#changeMode(mode));
-    serve(STATE, (params) => this.#keepState(params));
-    peer.handle('ui/initialize', (params) => this.#initialize(recordOf(params)));
+    // Gives the view what it keeps, which it may replace.
+    serve(mcp.STATE, (params) => {
+      if (Object.hasOwn(params, 'state')) {
+        requireBounded(params.state, MAX_STATE);
+        this.state = params.state;
+      }
+      return { state: this.state };
+    });
+    peer.handle('ui/initialize', (params) => {
+      const { appInfo, appCapabilities } = copyRecord(params);
+      this.viewInfo = { name: 'view', ...mcp.infoOf(appInfo) };
+      this.viewCapabilities = copyRecord(appCapabilities);
+      peer.keepsUnsent = mcp.knows(appCapabilities, mcp.OUTCOME);
+      return {
+        protocolVersion: mcp.VERSION,
+        hostInfo: { name: host.name, version: host.version },
+        hostCapabilities: {
+          ...(server && { serverTools: lists, serverResources: lists }),
+          ...(onLog && { logging: {} }),
+          ...Object.assign({}, ...offered),
+          sandbox: this.#frame?.granted ?? {},
+          experimental: { [mcp.OUTCOME]: {}, [mcp.STATE]: {} },
+        },
+        hostContext: this.#context,
+      };
+    });
     if (!server) return;
-    for (const method of SERVER_METHODS)
+    for (const method of SERVER_METHODS.split(' '))
       serve(method, (params, context) => this.#ask(method, params, context));
     serve('tools/call', async ({ name, arguments: args, _meta }, context) => {
       await this.#requireCallable(name);
       // What this connection needs is not the server's.
-      const { progressToken: _, ...meta } = recordOf(_meta);
+      const meta = copyRecord(_meta);
+      delete meta.progressToken;
       const call = { name, arguments: args, ...(Object.keys(meta).length && { _meta: meta }) };
       return this.#ask('tools/call', call, context);
     });
     tellOutcomes(peer);
   }
 
-  /** Gives the view what it keeps, which it may replace. @param {Params} params */
-  #keepState(params) {
-    if (Object.hasOwn(params, 'state')) {
-      requireBounded(params.state, MAX_STATE);
-      this.state = params.state;
-    }
-    return { state: this.state };
-  }
-
   /** What comes between the handshake and its end waits for that. @param {ReceivedCall} context */
   async #requireBegun({ signal }) {
     if (this.#initialized) return;
     if (this.viewInfo.name === undefined || this.#early === MAX_EARLY) {
-      throw new RpcError(INVALID_REQUEST, 'The view has not been initialized');
+      throw new RpcError(mcp.INVALID_REQUEST, 'The view has not been initialized');
     }
     this.#early++;
     try {
@@ -413,12 +410,14 @@ export class Host {
     const progress = progressOf(context);
     if (typeof server === 'function') return server(method, params, { signal, progress });
     try {
-      return await server?.request(method, params, defined({ signal, onProgress: progress }));
+      return await server?.request(method, params, mcp.defined({ signal, onProgress: progress }));
     } catch (error) {
-      if (!saysCancelled(error, CANCELLED)) throw error;
+      if (!saysCancelled(error, mcp.CANCELLED)) throw error;
       // A server that is not ours does not say more.
-      const data = { outcome: 'unknown', ...recordOf(getOwn(error, 'data')) };
-      throw new RpcError(CANCELLED, /** @type {Error} */ (error).message, data, { cause: error });
+      const data = { outcome: 'unknown', ...copyRecord(getOwn(error, 'data')) };
+      throw new RpcError(mcp.CANCELLED, /** @type {Error} */ (error).message, data, {
+        cause: error,
+      });
     }
   }
 
@@ -430,43 +429,13 @@ export class Host {
     listing.catch(() => (this.#callable = undefined));
     if ((await listing).has(name)) return;
     const short = String(name).slice(0, 200);
-    throw new RpcError(INVALID_PARAMS, `The view may not call the tool ${short}`);
-  }
-
-  /** @param {Params} params */
-  #initialize({ appInfo, appCapabilities }) {
-    this.viewInfo = { name: 'view', ...infoOf(appInfo) };
-    this.viewCapabilities = recordOf(appCapabilities);
-    this.#peer.keepsUnsent = knows(appCapabilities, OUTCOME);
-    const { host } = this.#options;
-    return {
-      protocolVersion: VERSION,
-      hostInfo: { name: host.name, version: host.version },
-      hostCapabilities: this.#capabilities,
-      hostContext: this.#context,
-    };
-  }
-
-  /** What this host can do, as it is told to views. */
-  get #capabilities() {
-    const { server, onLog, listChanged } = this.#options;
-    const lists = listChanged ? { listChanged } : {};
-    return {
-      ...(server && { serverTools: lists, serverResources: lists }),
-      ...(onLog && { logging: {} }),
-      ...Object.assign(
-        {},
-        ...Object.values(ASKED).map(([name, , told]) => this.#options[name] && told),
-      ),
-      sandbox: this.#frame?.granted ?? {},
-      experimental: { [OUTCOME]: {}, [STATE]: {} },
-    };
+    throw new RpcError(mcp.INVALID_PARAMS, `The view may not call the tool ${short}`);
   }
 
   /** A view is shown only in the ways that both sides know. @param {unknown} mode */
   async #changeMode(mode) {
     const wanted = /** @type {import('./protocol.js').DisplayMode} */ (mode);
-    if (!MODES.includes(wanted)) throw new RpcError(INVALID_PARAMS, 'Unknown display mode');
+    if (!MODES.includes(wanted)) throw new RpcError(mcp.INVALID_PARAMS, 'Unknown display mode');
     const { displayMode: before = 'inline', availableDisplayModes: ours = MODES } = this.#context;
     const theirs = firstOf(this.viewCapabilities.availableDisplayModes, MODES.length);
     const isKnown = ours.includes(wanted) && theirs.includes(wanted);
@@ -538,13 +507,13 @@ export class Host {
 
   /** That call was cancelled. @param {string} [reason] */
   toolCancelled(reason) {
-    this.notify(STOPPED, defined({ reason }));
+    this.notify(STOPPED, mcp.defined({ reason }));
   }
 
   /** Tells the view what has changed in its context. @param {HostContext} changes */
   setContext(changes) {
     this.#context = { ...this.#context, ...changes };
-    this.notify(notification('host-context-changed'), changes);
+    this.notify(mcp.notification('host-context-changed'), changes);
   }
 
   /**
@@ -554,7 +523,7 @@ export class Host {
    */
   async callTool(name, args = {}, options = {}) {
     await this.#hasSession();
-    const tells = knows(this.viewCapabilities, OUTCOME);
+    const tells = mcp.knows(this.viewCapabilities, mcp.OUTCOME);
     return callTool(this.#peer, { name, arguments: args }, options, tells);
   }
 
@@ -584,7 +553,7 @@ export class Host {
       const ms = milliseconds(timeout);
       // A view that has nothing to save, or does not answer, is removed as well.
       await this.#peer
-        .request('ui/resource-teardown', defined({ reason }), { timeout: ms })
+        .request('ui/resource-teardown', mcp.defined({ reason }), { timeout: ms })
         .catch(() => {});
       // What the view has answered is still told to agents: that takes no more than this turn.
       await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
@@ -617,7 +586,7 @@ export class Host {
 function webAddress(url) {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined;
   if (known && /^https?:$/.test(known.protocol)) return known.href;
-  throw new RpcError(REFUSED, 'Only http and https links can be opened');
+  throw new RpcError(mcp.REFUSED, 'Only http and https links can be opened');
 }
 
 /** The names of the tools that a view may call. @param {Exclude<Server, Function>} server */

@@ -1,5 +1,5 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
-import { firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
+import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
@@ -67,9 +67,6 @@ export const infoOf = (info) => {
 };
 
 /** What the other side says: any member may be anything. @typedef {Record<string, any>} Params */
-
-/** @param {unknown} value @returns {Params} the value, if it is a plain object */
-export const recordOf = (value) => (isRecord(value) ? value : {});
 
 /** The texts of a tool's result. @param {unknown} result */
 export const textsOf = (result) =>

@@ -6,11 +6,11 @@ import { ForeignTransport } from '../../automation/src/foreign/foreign-transport
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
-import { firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
+import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
 import { unstarted } from '../../../js/wire/messages.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './calls.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, defined, recordOf } from './protocol.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, defined } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
 
@@ -133,7 +133,7 @@ export class ViewTransport extends ForeignTransport {
     try {
       return responseOf(await this.#host.callTool(known.tool, params, options));
     } catch (error) {
-      const { outcome, report } = recordOf(getOwn(error, 'data'));
+      const { outcome, report } = copyRecord(getOwn(error, 'data'));
       const { message } = /** @type {Error} */ (error);
       return defined({
         success: false,

@@ -2,12 +2,12 @@
 import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
-import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { copyRecord, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './calls.js';
-import { OUTCOME, recordOf, textsOf, defined } from './protocol.js';
+import { OUTCOME, textsOf, defined } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
 /** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */
@@ -63,7 +63,7 @@ async function plainResult(data) {
   /** @type {Block[]} */
   const blocks = [];
   const read = plain(await withBase64(data), (_key, part) => {
-    const { content, encoding, mimeType, ...rest } = recordOf(part);
+    const { content, encoding, mimeType, ...rest } = copyRecord(part);
     const isBytes = typeof content === 'string' && encoding === 'base64';
     if (!isBytes || typeof mimeType !== 'string') return part;
     blocks.push(blockOf(content, mimeType, blocks.length));

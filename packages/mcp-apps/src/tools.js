@@ -122,8 +122,15 @@ class AppTools {
     this.#capabilities.set(tool, capability);
   }
 
+  /** @type {Tools['call']} */
+  call(params, context) {
+    const calling = this.#call(params, context);
+    this.#running.add(calling);
+    return calling.finally(() => this.#running.delete(calling));
+  }
+
   /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
-  async call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
+  async #call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
     await this.#session;
     if (!this.#client) throw new AbpError('NOT_INITIALIZED', 'The view has not begun');
     // Hosts may call what they have read of elsewhere.
@@ -133,10 +140,7 @@ class AppTools {
       signal: AbortSignal.any([signal, this.#stop.signal]),
       ...(progress && { onProgress: rising(progress) }),
     };
-    const calling = this.#client.call(capability, args, options);
-    this.#running.add(calling);
-    const response = await calling;
-    this.#running.delete(calling);
+    const response = await this.#client.call(capability, args, options);
     const result = await toolResult(response, whole);
     const moved = whole && markedTransfer(response);
     return moved ? transfer(result, moved) : result;
@@ -146,7 +150,7 @@ class AppTools {
   async close(reason) {
     const client = this.#client;
     this.#stop.abort(reason);
-    await Promise.all(this.#running);
+    await Promise.allSettled(this.#running);
     client?.close();
   }
 }

@@ -3,23 +3,12 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
-import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
+import { copyRecord, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { callTool, progressOf, tellOutcomes } from './calls.js';
-import {
-  METHOD_NOT_FOUND,
-  OUTCOME,
-  STATE,
-  VERSION,
-  infoOf,
-  knows,
-  notification,
-  recordOf,
-  textsOf,
-  defined,
-} from './protocol.js';
+import * as mcp from './protocol.js';
 import { observeSize } from './size.js';
 
 /** @import { Transport } from '../../../js/transports/transport.js' */
@@ -111,8 +100,6 @@ export class View {
   #abort = { handleEvent: () => this.close() };
   /** Before what runs is stopped with the page: the host is to hear that the view has gone, not that it was cancelled. */
   #leave = (/** @type {PageTransitionEvent} */ { persisted }) => void (persisted || this.close());
-  /** Those of the host that have no result yet. @type {Set<Promise<unknown>>} */
-  #calls = new Set();
   /** @type {string | undefined} */
   #key;
   /** Who the host is. @type {{ name?: string, version?: string }} */
@@ -130,7 +117,7 @@ export class View {
     if (!transport && (globalThis.window === undefined || parent === window)) {
       throw new AbpError('NOT_SUPPORTED', 'createView: this page is not in an iframe');
     }
-    const { origins, upgrade, limits, tools, stateKey, signal } = options;
+    const { origins, upgrade, limits, stateKey, signal } = options;
     signal?.throwIfAborted();
     if (!transport) {
       current?.close();
@@ -146,24 +133,23 @@ export class View {
     onAbort(signal, this.#abort);
     globalThis.addEventListener?.('pagehide', this.#leave);
     this.#listen();
-    if (tools) this.#offer(tools);
     this.ready = this.#shakeHands();
   }
 
   #listen() {
     const peer = this.#peer;
-    const options = this.#options;
+    const { tools, onTeardown } = this.#options;
     for (const [name, callback] of Object.entries(EVENTS)) {
-      peer.onNotification(notification(name), (said) => {
-        const params = recordOf(said);
+      peer.onNotification(mcp.notification(name), (said) => {
+        const params = copyRecord(said);
         if (name === 'tool-result') this.#key ??= textOf(getOwn(params._meta, 'viewUUID'));
         if (name === 'tool-input') this.#told.delete('onToolInputPartial');
         this.#told.set(callback, params);
         this.#tell(callback, params);
       });
     }
-    peer.onNotification(notification('host-context-changed'), (params) => {
-      const changes = recordOf(params);
+    peer.onNotification(mcp.notification('host-context-changed'), (params) => {
+      const changes = copyRecord(params);
       const merged = { ...this.context, ...changes };
       if (Object.keys(merged).length > MAX_CONTEXT) return;
       this.context = merged;
@@ -172,40 +158,34 @@ export class View {
     peer.onNotification('*', (params, { method }) => this.#tell('onNotification', method, params));
     peer.handle('ui/resource-teardown', async (params) => {
       this.#stopSize();
-      const { reason } = recordOf(params);
+      const { reason } = copyRecord(params);
       const why = typeof reason === 'string' ? reason : 'The host removed the view';
       // What runs is stopped while the view saves what it has. The host waits for both, whatever they come to.
-      const saved = invokeReportingErrors(options.onTeardown, recordOf(params));
-      await Promise.allSettled([options.tools?.close(why), saved]);
-      // Their answers go before this one, after which the host hears nothing.
-      await Promise.allSettled(this.#calls);
+      const saved = invokeReportingErrors(onTeardown, copyRecord(params));
+      await Promise.allSettled([tools?.close(why), saved]);
+      // The calls' answers go before this one, after which the host hears nothing.
       await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
       return {};
     });
-  }
-
-  /** @param {import('./tools.js').Tools} tools */
-  #offer(tools) {
-    const peer = this.#peer;
+    if (!tools) return;
     peer.handle('tools/list', () => ({ tools: tools.list() }));
     tellOutcomes(peer);
-    peer.handle('tools/call', async (params, context) => {
-      const asked = { signal: context.signal, whole: this.isOurs, progress: progressOf(context) };
-      const call = /** @type {Promise<unknown>} */ (tools.call(recordOf(params), asked));
-      this.#calls.add(call);
-      return call.finally(() => this.#calls.delete(call));
+    peer.handle('tools/call', (params, context) => {
+      const { signal } = context;
+      const asked = { signal, whole: this.isOurs, progress: progressOf(context) };
+      return tools.call(copyRecord(params), asked);
     });
   }
 
   async #shakeHands() {
     const { app, tools, displayModes, timeout, autoResize = true } = this.#options;
     const params = {
-      protocolVersion: VERSION,
+      protocolVersion: mcp.VERSION,
       appInfo: { name: app.name, version: app.version },
-      appCapabilities: defined({
+      appCapabilities: mcp.defined({
         tools: tools ? { listChanged: true } : undefined,
         availableDisplayModes: displayModes ?? undefined,
-        experimental: { [OUTCOME]: {} },
+        experimental: { [mcp.OUTCOME]: {} },
       }),
     };
     const ms = milliseconds(timeout ?? DEFAULT_TIMEOUT);
@@ -223,12 +203,12 @@ export class View {
       const why = `No MCP Apps host answered within ${ms} ms: the embedding page may not be one`;
       throw new AbpError('TIMEOUT', why, { retryable: true, cause });
     }
-    this.hostInfo = infoOf(getOwn(answer, 'hostInfo'));
-    this.hostCapabilities = recordOf(getOwn(answer, 'hostCapabilities'));
-    this.context = { ...recordOf(getOwn(answer, 'hostContext')), ...this.context };
+    this.hostInfo = mcp.infoOf(getOwn(answer, 'hostInfo'));
+    this.hostCapabilities = copyRecord(getOwn(answer, 'hostCapabilities'));
+    this.context = { ...copyRecord(getOwn(answer, 'hostContext')), ...this.context };
     this.#peer.keepsUnsent = this.isOurs;
     tools?.open(this.hostInfo, () => this.toolsChanged());
-    this.#peer.notify(notification('initialized'));
+    this.#peer.notify(mcp.notification('initialized'));
     if (autoResize && globalThis.document)
       this.#stopSize = observeSize((size) => this.resize(size));
   }
@@ -242,7 +222,7 @@ export class View {
 
   /** Whether the host is made with this library: it tells what becomes of a cancelled call, and keeps state. */
   get isOurs() {
-    return knows(this.hostCapabilities, OUTCOME);
+    return mcp.knows(this.hostCapabilities, mcp.OUTCOME);
   }
 
   /** Counts of what is pending and what was dropped, for debugging. */
@@ -346,7 +326,7 @@ export class View {
   async #ask(method, params, options) {
     const result = await this.request(method, params, options);
     if (getOwn(result, 'isError') !== true) return;
-    throw new AbpError('PERMISSION_DENIED', textsOf(result).join('\n') || 'The host refused');
+    throw new AbpError('PERMISSION_DENIED', mcp.textsOf(result).join('\n') || 'The host refused');
   }
 
   /**
@@ -369,7 +349,7 @@ export class View {
    */
   async createMessage(params, options) {
     if (getOwn(this.hostCapabilities, 'sampling') === undefined) {
-      throw new RpcError(METHOD_NOT_FOUND, 'The host does not support sampling');
+      throw new RpcError(mcp.METHOD_NOT_FOUND, 'The host does not support sampling');
     }
     return this.request('sampling/createMessage', params, options);
   }
@@ -385,12 +365,12 @@ export class View {
 
   /** Tells the host the size of the view. @param {{ width?: number, height?: number }} size in CSS pixels */
   resize(size) {
-    this.notify(notification('size-changed'), size);
+    this.notify(mcp.notification('size-changed'), size);
   }
 
   /** Asks the host to remove the view, which it may ignore. */
   requestTeardown() {
-    this.notify(notification('request-teardown'));
+    this.notify(mcp.notification('request-teardown'));
   }
 
   /** Tells the host to read the list of tools again: some have become available, or are not any more. */
@@ -402,7 +382,8 @@ export class View {
 
   /** What `saveState` was given when the view was there before. @returns {Promise<any>} undefined if nothing was saved */
   async loadState() {
-    if (knows(this.hostCapabilities, STATE)) return getOwn(await this.request(STATE), 'state');
+    if (mcp.knows(this.hostCapabilities, mcp.STATE))
+      return getOwn(await this.request(mcp.STATE), 'state');
     const text = localStorage.getItem(this.#storageKey());
     return text === null ? undefined : JSON.parse(text);
   }
@@ -414,7 +395,7 @@ export class View {
    * @returns {Promise<void>} rejects where nothing can be kept
    */
   async saveState(state) {
-    if (knows(this.hostCapabilities, STATE)) await this.request(STATE, { state });
+    if (mcp.knows(this.hostCapabilities, mcp.STATE)) await this.request(mcp.STATE, { state });
     else localStorage.setItem(this.#storageKey(), JSON.stringify(state));
   }
 
@@ -445,7 +426,7 @@ export function applyStyles(context, page = document) {
     root.style.colorScheme = theme;
   }
   const styles = getOwn(context, 'styles');
-  for (const [name, value] of Object.entries(recordOf(getOwn(styles, 'variables')))) {
+  for (const [name, value] of Object.entries(copyRecord(getOwn(styles, 'variables')))) {
     if (name.startsWith('--') && typeof value === 'string') root.style.setProperty(name, value);
   }
   const fonts = getOwn(getOwn(styles, 'css'), 'fonts');

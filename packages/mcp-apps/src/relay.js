@@ -2,7 +2,8 @@
  * A view's tools as an app of others' making (packages/automation/src/foreign), for `connect`. The view owns the outcome of its
  * calls: nothing is decided here, and what it does not say is not claimed.
  */
-import { ForeignTransport } from '../../automation/src/foreign/foreign-transport.js';
+import { ForeignCapabilities } from '../../automation/src/foreign/foreign-capabilities.js';
+import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
@@ -30,7 +31,7 @@ const MAX_LIST = 2 ** 19;
 /** @typedef {Map<string, { tool: string, shown: { name: string, [key: string]: unknown }, text: string }>} Known by the capabilities' names */
 
 /** The way of an agent to the tools of one view. */
-export class ViewTransport extends ForeignTransport {
+export class ViewTransport extends RelayTransport {
   #host;
   /** @type {Known} */
   #known = new Map();
@@ -44,20 +45,17 @@ export class ViewTransport extends ForeignTransport {
 
   /** @param {import('./host.js').Host} host @param {() => void} release called when it has ended */
   constructor(host, release) {
-    super(
-      {
-        open: (_params, hear) => this.#open(hear),
-        call: (...call) => this.#call(...call),
-        cancel: async (callId, reason) => {
-          this.#running.get(callId)?.abort(abortError(reason));
-          // The result says more.
-          return { outcome: 'unknown' };
-        },
-        async close() {},
+    const app = new ForeignCapabilities({
+      open: (_params, hear) => this.#open(hear),
+      call: (...call) => this.#call(...call),
+      cancel: async (callId, reason) => {
+        this.#running.get(callId)?.abort(abortError(reason));
+        // The result says more.
+        return { outcome: 'unknown' };
       },
-      undefined,
-      release,
-    );
+      async close() {},
+    });
+    super(app, release);
     this.#host = host;
   }
 

@@ -6,7 +6,7 @@
  * 0.3 (`'input-required'`, `'user'`). Only own properties are read.
  */
 import { AbpError } from '../../../js/common/errors.js';
-import { getOwn, textOf } from '../../../js/common/values.js';
+import { getOwn, isObject, textOf } from '../../../js/common/values.js';
 import { readOutcome } from './outcome.js';
 import { Unsent } from './unsent.js';
 
@@ -35,11 +35,11 @@ import { Unsent } from './unsent.js';
  *       lastChunk: boolean, metadata?: Metadata }} Event an event of a stream, or the answer to a send
  */
 
-/** By the core's numbers. @type {State[]} */
-export const STATES = [
+/** By the core's numbers. */
+export const STATES = /** @type {State[]} */ ([
   ...['unknown', 'submitted', 'working', 'completed', 'failed', 'canceled', 'input-required'],
   ...['rejected', 'auth-required'],
-].map((state) => /** @type {State} */ (state));
+]);
 
 // --- Reading, in every version ----------------------------------------------------------------------
 
@@ -58,23 +58,7 @@ export function getField(object, name) {
   return spelled === name ? undefined : getOwn(object, spelled);
 }
 
-/** @param {unknown} value @returns {unknown[]} */
-const list = (value) => (Array.isArray(value) ? value : []);
-/** @param {unknown} value @returns {Metadata | undefined} */
-const record = (value) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
-/** @param {unknown} value */
-const texts = (value) => {
-  const all = list(value).filter((item) => typeof item === 'string');
-  return all.length ? all : undefined;
-};
-
-/**
- * Leaves out members that are undefined.
- * @template {object} T
- * @param {T} object
- * @returns {T}
- */
+/** Leaves out members that are undefined. @template {object} T @param {T} object @returns {T} */
 function compact(object) {
   for (const key of /** @type {(keyof T)[]} */ (Object.keys(object)))
     if (object[key] === undefined) delete object[key];
@@ -87,115 +71,126 @@ function compact(object) {
  * @returns {TaskState}
  */
 export function readState(state) {
-  if (typeof state === 'number')
-    return /** @type {TaskState} */ (STATES[state] === undefined ? 0 : state);
   const word = textOf(state)
     ?.replace(/^TASK_STATE_/, '')
     .toLowerCase()
     .replace('_', '-')
     .replace('cancelled', 'canceled');
-  return /** @type {TaskState} */ (Math.max(0, STATES.indexOf(/** @type {State} */ (word))));
+  const named = typeof state === 'number' ? STATES[state] : /** @type {State} */ (word);
+  return /** @type {TaskState} */ (Math.max(0, STATES.indexOf(named)));
 }
 
+/** @typedef {(value: unknown, object: unknown) => unknown} Kind reads a member; undefined if it is not what it may be */
+
 /**
- * Reads members, each by what it may hold, and leaves out those that are not there.
- * @param {unknown} object
- * @param {[name: string, kind: (value: unknown) => unknown][]} members
+ * Reads an object's members, each by what it may hold, and leaves out those that are not there.
+ * @param {Record<string, Kind>} members
+ * @returns {(object: unknown) => any}
  */
-function read(object, members) {
+const reader = (members) => (object) => {
   /** @type {any} */
   const result = {};
-  for (const [name, kind] of members) {
-    const value = kind(getField(object, name));
+  for (const name in members) {
+    const value = members[name](getField(object, name), object);
     if (value !== undefined) result[name] = value;
   }
   return result;
-}
+};
+/** @param {string} names @param {Kind} kind @returns {Record<string, Kind>} */
+const each = (names, kind) => Object.fromEntries(names.split(' ').map((name) => [name, kind]));
+/** @param {unknown} value @returns {unknown[]} */
+const list = (value) => (Array.isArray(value) ? value : []);
+/** @param {(one: unknown) => unknown} read @returns {Kind} */
+const listOf = (read) => (value) => list(value).map((one) => read(one));
+/** @param {unknown} value @returns {Metadata | undefined} */
+const record = (value) => (isObject(value) && !Array.isArray(value) ? value : undefined);
+/** @param {unknown} value */
+const text = (value) => textOf(value) ?? '';
+/** @param {unknown} value */
+const texts = (value) => {
+  const all = list(value).filter((item) => typeof item === 'string');
+  return all.length ? all : undefined;
+};
 
-/** @param {string} names @param {(value: unknown) => unknown} kind @returns {[string, typeof kind][]} */
-const each = (names, kind) => names.split(' ').map((name) => [name, kind]);
-
-const FILE = each('uri bytes mimeType name', textOf);
-const PART = [
-  ...each('text url raw mediaType filename', textOf),
-  ...each('data', (value) => value),
-  ...each('metadata', record),
-];
-const MESSAGE = [
-  ...each('contextId taskId', textOf),
-  ...each('metadata', record),
-  ...each('extensions referenceTaskIds', texts),
-];
-const ARTIFACT = [
-  ...each('name description', textOf),
-  ...each('metadata', record),
-  ...each('extensions', texts),
-];
-
+/** The members of a part that is a file, and what 0.3 calls them. */
+const FILE = /** @type {[keyof Part, string][]} */ (
+  Object.entries({ url: 'uri', raw: 'bytes', mediaType: 'mimeType', filename: 'name' })
+);
 /** Marks data that had to be wrapped for 0.3. */
 const WRAPPED = 'data_part_compat';
 
+const readContent = reader({
+  ...each('text url raw mediaType filename', textOf),
+  data: (value) => value,
+  metadata: record,
+});
+
 /** @param {unknown} given @returns {Part} */
 function readPart(given) {
-  const part = read(given, PART);
+  const part = readContent(given);
   const { metadata } = part;
-  const file = getField(given, 'file');
-  if (metadata && getField(metadata, WRAPPED) === true) {
-    const rest = { ...metadata };
-    delete rest[WRAPPED];
+  if (getField(metadata, WRAPPED) === true) {
+    const { [WRAPPED]: _, ...rest } = metadata;
     const data = getField(part.data, 'value');
     return compact({ data, metadata: Object.keys(rest).length ? rest : undefined });
   }
+  const file = getField(given, 'file');
   if (file === undefined) return part;
-  const { uri: url, bytes: raw, mimeType: mediaType, name: filename } = read(file, FILE);
-  return compact({ url, raw, mediaType, filename, metadata });
+  const members = FILE.map(([name, old]) => [name, textOf(getField(file, old))]);
+  return compact({ ...Object.fromEntries(members), metadata });
 }
 
-/** @param {unknown} message @returns {Message} */
-export function readMessage(message) {
-  const role = getField(message, 'role');
-  return {
-    messageId: textOf(getField(message, 'messageId')) ?? '',
-    role: role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent',
-    parts: list(getField(message, 'parts')).map(readPart),
-    ...read(message, MESSAGE),
-  };
+/** @type {(message: unknown) => Message} */
+export const readMessage = reader({
+  messageId: text,
+  role: (role) => (role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent'),
+  parts: listOf(readPart),
+  ...each('contextId taskId', textOf),
+  metadata: record,
+  ...each('extensions referenceTaskIds', texts),
+});
+
+/** @type {(artifact: unknown) => Artifact} */
+export const readArtifact = reader({
+  artifactId(id, artifact) {
+    // 0.1 numbers them.
+    const index = getField(artifact, 'index');
+    return textOf(id) ?? (Number.isInteger(index) ? `${index}` : '');
+  },
+  parts: listOf(readPart),
+  ...each('name description', textOf),
+  metadata: record,
+  extensions: texts,
+});
+
+const readSaid = reader({
+  state: (state) => STATES[readState(state)],
+  timestamp: textOf,
+  text: (_, status) => textOf(getField(status, 'message')),
+  message: (message) => record(message) && readMessage(message),
+});
+
+/** @param {unknown} given @returns {Status} */
+function readStatus(given) {
+  const status = readSaid(given);
+  return compact({ ...status, ...readOutcome(status.state, status.message) });
 }
 
-/** @param {unknown} artifact @returns {Artifact} */
-export function readArtifact(artifact) {
-  // 0.1 numbers them.
-  const index = getField(artifact, 'index');
-  const id = textOf(getField(artifact, 'artifactId'));
-  return {
-    artifactId: id ?? (Number.isInteger(index) ? `${index}` : ''),
-    parts: list(getField(artifact, 'parts')).map(readPart),
-    ...read(artifact, ARTIFACT),
-  };
-}
+/** @type {(task: unknown) => Task} */
+export const readTask = reader({
+  ...each('id contextId', text),
+  status: readStatus,
+  artifacts: listOf(readArtifact),
+  history: listOf(readMessage),
+  metadata: record,
+});
 
-/** @param {unknown} status @returns {Status} */
-function readStatus(status) {
-  const given = getField(status, 'message');
-  const state = STATES[readState(getField(status, 'state'))];
-  const message = record(given) && readMessage(given);
-  const timestamp = textOf(getField(status, 'timestamp'));
-  return compact({
-    ...{ state, timestamp, text: textOf(given), message },
-    ...readOutcome(state, message),
-  });
-}
-
-/** @param {unknown} task @returns {Task} */
-export const readTask = (task) =>
-  compact({
-    id: textOf(getField(task, 'id')) ?? '',
-    contextId: textOf(getField(task, 'contextId')) ?? '',
-    status: readStatus(getField(task, 'status')),
-    artifacts: list(getField(task, 'artifacts')).map(readArtifact),
-    history: list(getField(task, 'history')).map(readMessage),
-    metadata: record(getField(task, 'metadata')),
-  });
+const readAbout = reader({
+  // 0.1 calls it `id`.
+  taskId: (id, update) => textOf(id) ?? text(getField(update, 'id')),
+  contextId: text,
+  metadata: record,
+});
 
 /**
  * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
@@ -204,46 +199,36 @@ export const readTask = (task) =>
  * @returns {Event | undefined} undefined if it is no event
  */
 export function readEvent(result) {
-  const wrapped = (/** @type {string} */ name) => record(getField(result, name));
-  const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
+  const [task, message, statusUpdate, artifactUpdate] = [
+    'task',
+    'message',
+    'statusUpdate',
+    'artifactUpdate',
+  ].map((name) => record(getField(result, name)));
   // In other versions a `message` or a `task` beside other members is not the event itself.
-  if (whole && wrapped('task')) return { kind: 'task', task: readTask(wrapped('task')) };
-  if (whole && wrapped('message'))
-    return { kind: 'message', message: readMessage(wrapped('message')) };
-  const inner = wrapped('statusUpdate') ?? wrapped('artifactUpdate') ?? record(result);
-  if (!inner) return undefined;
-  const common = {
-    // 0.1 calls it `id`.
-    taskId: textOf(getField(inner, 'taskId')) ?? textOf(getField(inner, 'id')) ?? '',
-    contextId: textOf(getField(inner, 'contextId')) ?? '',
-    metadata: record(getField(inner, 'metadata')),
-  };
-  const artifact = getField(inner, 'artifact');
-  if (record(artifact))
-    return compact({
-      kind: /** @type {const} */ ('artifact'),
-      ...common,
-      artifact: readArtifact(artifact),
-      // 0.1 has them in the artifact.
-      append: (getField(inner, 'append') ?? getField(artifact, 'append')) === true,
-      lastChunk: (getField(inner, 'lastChunk') ?? getField(artifact, 'lastChunk')) === true,
-    });
-  if (record(getField(inner, 'status'))) {
-    const final = getField(inner, 'final');
-    const isTask =
-      getField(inner, 'kind') === 'task' ||
-      (final === undefined && !textOf(getField(inner, 'taskId')));
-    if (isTask) return { kind: 'task', task: readTask(inner) };
-    return compact({
-      kind: /** @type {const} */ ('status'),
-      ...common,
-      status: readStatus(getField(inner, 'status')),
-      final: typeof final === 'boolean' ? final : undefined,
-    });
+  const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
+  if (whole && task) return { kind: 'task', task: readTask(task) };
+  if (whole && message) return { kind: 'message', message: readMessage(message) };
+  const event = statusUpdate ?? artifactUpdate ?? record(result);
+  const about = () => readAbout(event);
+  const artifact = record(getField(event, 'artifact'));
+  if (artifact) {
+    // 0.1 has them in the artifact.
+    const [append, lastChunk] = ['append', 'lastChunk'].map(
+      (name) => (getField(event, name) ?? getField(artifact, name)) === true,
+    );
+    return { kind: 'artifact', ...about(), artifact: readArtifact(artifact), append, lastChunk };
   }
-  if (Array.isArray(getField(inner, 'parts')))
-    return { kind: 'message', message: readMessage(inner) };
-  return undefined;
+  const status = record(getField(event, 'status'));
+  if (!status)
+    return Array.isArray(getField(event, 'parts'))
+      ? { kind: 'message', message: readMessage(event) }
+      : undefined;
+  const final = getField(event, 'final');
+  const isTask = final === undefined && !textOf(getField(event, 'taskId'));
+  if (isTask || getField(event, 'kind') === 'task') return { kind: 'task', task: readTask(event) };
+  const ends = typeof final === 'boolean' && { final };
+  return { kind: 'status', ...about(), status: readStatus(status), ...ends };
 }
 
 /** The tasks of a list: the gem answers with the list itself. @param {unknown} result @returns {Task[]} */
@@ -253,7 +238,27 @@ export const readTasks = (result) =>
 // --- Printing, in one version ----------------------------------------------------------------------------
 
 /** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation */
-/** @typedef {'push' | 'extendedCard'} Refused what this server knows by name and does not do */
+/** @typedef {'push' | 'extendedCard'} Other operations, of which no client here makes use */
+
+const PUSH = 'TaskPushNotificationConfig';
+/** The methods of each operation: their names in 1.0, in 0.3 and in the gem. */
+const NAMES = /** @type {[Operation | Other, ...(string | undefined)[]][]} */ ([
+  ['send', 'SendMessage', 'message/send', 'tasks/send'],
+  ['stream', 'SendStreamingMessage', 'message/stream', 'tasks/sendSubscribe'],
+  ['get', 'GetTask', 'tasks/get', 'tasks/get'],
+  ['cancel', 'CancelTask', 'tasks/cancel', 'tasks/cancel'],
+  ['resubscribe', 'SubscribeToTask', 'tasks/resubscribe', 'tasks/resubscribe'],
+  ['list', 'ListTasks', undefined, 'tasks/list'],
+  ['extendedCard', 'GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard'],
+  ['push', `Create${PUSH}`, 'tasks/pushNotificationConfig/set', 'tasks/pushNotification/set'],
+  ['push', `Get${PUSH}`, 'tasks/pushNotificationConfig/get', 'tasks/pushNotification/get'],
+  ['push', `List${PUSH}s`, 'tasks/pushNotificationConfig/list', 'tasks/pushNotification/list'],
+  ['push', `Delete${PUSH}`, 'tasks/pushNotificationConfig/delete', 'tasks/pushNotification/delete'],
+]);
+/** @param {number} column of the table @returns {any} */
+const methodsIn = (column) => Object.fromEntries(NAMES.map((row) => [row[0], row[column]]));
+/** @type {State[]} */
+const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
 
 /**
  * One version. `gem` is the dialect of the Ruby gem simple_a2a: the names of 0.1 with the payloads of 1.0.
@@ -262,8 +267,6 @@ export const readTasks = (result) =>
  * @property {string | undefined} header what a client sends as `A2A-Version`
  * @property {string} extensionsHeader what it calls the header that names extensions
  * @property {Record<Operation, string | undefined>} methods
- * @property {string[]} push methods of push notifications
- * @property {string | undefined} extendedCard the method that asks for the card behind a login
  * @property {(configuration: unknown) => boolean} blocks whether a send is answered only when the task has ended or
  *   needs somebody
  * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that says so
@@ -271,14 +274,16 @@ export const readTasks = (result) =>
  * @property {boolean} snapshot whether the stream of a new task begins with the task
  * @property {boolean} lasting whether a subscription goes on while its task waits for input
  * @property {boolean} repeatable whether a canceled task may be cancelled again
+ * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
+ * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
+ * @property {boolean} explains whether errors carry `data`
  * @property {Record<string, number>} codes of errors, by reason
  * @property {(method: unknown) => string} noMethod
  * @property {string} noId
- * @property {(params: unknown) => unknown} answers the task that a message is for
- * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
- * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
+ * @property {(params: unknown) => unknown} answers the task that a message is for
+ * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(state: State) => string} state
  * @property {(message: Message) => object} message
  * @property {(artifact: Artifact) => object} artifact
@@ -286,12 +291,7 @@ export const readTasks = (result) =>
  * @property {(task: Task) => object} task
  * @property {(event: Event) => object} event as a stream has it, and the answer to a send
  * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number | undefined }) => unknown} list
- * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
- * @property {boolean} explains whether errors carry `data`
  */
-
-/** @type {State[]} */
-const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
 
 /** Codes that every version has. @type {Record<string, number>} */
 const CODES = {
@@ -308,29 +308,31 @@ const CODES = {
   INVALID_AGENT_RESPONSE: -32006,
 };
 
+/** What every version has of an event. @param {Dialect} dialect @param {Event} event @returns {any} */
+function bodyOf(dialect, event) {
+  if (event.kind === 'task') return dialect.task(event.task);
+  if (event.kind === 'message') return dialect.message(event.message);
+  const { taskId, contextId } = event;
+  if (event.kind === 'status') return { taskId, contextId, status: dialect.status(event.status) };
+  const { append, lastChunk } = event;
+  return { taskId, contextId, artifact: dialect.artifact(event.artifact), append, lastChunk };
+}
+
 /** @type {Dialect} */
 const V10 = {
   name: '1.0',
   header: '1.0',
   extensionsHeader: 'a2a-extensions',
-  methods: {
-    send: 'SendMessage',
-    stream: 'SendStreamingMessage',
-    get: 'GetTask',
-    cancel: 'CancelTask',
-    resubscribe: 'SubscribeToTask',
-    list: 'ListTasks',
-  },
-  push: ['Create', 'Get', 'Delete']
-    .map((verb) => `${verb}TaskPushNotificationConfig`)
-    .concat('ListTaskPushNotificationConfigs'),
-  extendedCard: 'GetExtendedAgentCard',
+  methods: methodsIn(1),
   blocks: (configuration) => getField(configuration, 'returnImmediately') !== true,
   streamsErrors: false,
   numbered: true,
   snapshot: true,
   lasting: true,
   repeatable: true,
+  streamsAnswers: true,
+  pages: true,
+  explains: true,
   codes: {
     ...CODES,
     EXTENDED_AGENT_CARD_NOT_CONFIGURED: -32007,
@@ -339,11 +341,10 @@ const V10 = {
   },
   noMethod: () => 'Invalid method.',
   noId: 'Task ID is required',
-  answers: (params) => getField(getOwn(params, 'message'), 'taskId'),
-  streamsAnswers: true,
-  sendParams: () => ({}),
   notFound: (id) => `Task not found: ${id}`,
   notCancelable: (id) => `Task not cancelable: ${id}`,
+  answers: (params) => getField(getOwn(params, 'message'), 'taskId'),
+  sendParams: () => ({}),
   state: (state) =>
     `TASK_STATE_${state === 'unknown' ? 'UNSPECIFIED' : state.toUpperCase().replace('-', '_')}`,
   message: (message) => ({
@@ -352,41 +353,29 @@ const V10 = {
   }),
   artifact: (artifact) => ({ ...artifact, metadata: artifact.metadata ?? {} }),
   status({ state, timestamp, message }) {
-    return compact({
-      state: this.state(state),
-      timestamp,
-      message: message && this.message(message),
-    });
+    const printed = message && this.message(message);
+    return compact({ state: this.state(state), timestamp, message: printed });
   },
   // By name, since the other members of a stored task are private.
   task({ id, contextId, status, artifacts, history, metadata = {} }) {
     return compact({
-      id,
-      contextId,
-      status: this.status(status),
+      ...{ id, contextId, status: this.status(status) },
       artifacts: artifacts.length ? artifacts.map((one) => this.artifact(one)) : undefined,
       history: history.length ? history.map((one) => this.message(one)) : undefined,
       metadata,
     });
   },
   event(event) {
-    if (event.kind === 'task') return { task: this.task(event.task) };
-    if (event.kind === 'message') return { message: this.message(event.message) };
-    const { taskId, contextId, metadata = {} } = event;
-    if (event.kind === 'status')
-      return { statusUpdate: { taskId, contextId, status: this.status(event.status), metadata } };
-    const artifact = this.artifact(event.artifact);
-    const append = event.append || undefined;
-    const lastChunk = event.lastChunk || undefined;
-    return {
-      artifactUpdate: compact({ taskId, contextId, artifact, append, lastChunk, metadata }),
-    };
+    const body = bodyOf(this, event);
+    if (event.kind === 'task' || event.kind === 'message') return { [event.kind]: body };
+    // As ProtoJSON leaves out what is false.
+    const flags = { append: body.append || undefined, lastChunk: body.lastChunk || undefined };
+    const { metadata = {} } = event;
+    return { [`${event.kind}Update`]: compact({ ...body, ...flags, metadata }) };
   },
   list(tasks, page) {
     return { tasks: tasks.map((task) => this.task(task)), ...page };
   },
-  pages: true,
-  explains: true,
 };
 
 /** @type {Dialect} */
@@ -395,19 +384,11 @@ const V03 = {
   name: '0.3',
   header: undefined,
   extensionsHeader: 'x-a2a-extensions',
-  methods: {
-    send: 'message/send',
-    stream: 'message/stream',
-    get: 'tasks/get',
-    cancel: 'tasks/cancel',
-    resubscribe: 'tasks/resubscribe',
-    list: undefined,
-  },
-  push: ['set', 'get', 'list', 'delete'].map((verb) => `tasks/pushNotificationConfig/${verb}`),
-  extendedCard: 'agent/getAuthenticatedExtendedCard',
+  methods: methodsIn(2),
   blocks: (configuration) => getOwn(configuration, 'blocking') !== false,
   streamsErrors: true,
   lasting: false,
+  explains: false,
   noMethod: (method) => `Method not found: ${method}`,
   state: (state) => state,
   message: (message) => ({ kind: 'message', ...message, parts: message.parts.map(part03) }),
@@ -416,19 +397,11 @@ const V03 = {
     return { kind: 'task', ...V10.task.call(this, task) };
   },
   event(event) {
-    if (event.kind === 'task') return this.task(event.task);
-    if (event.kind === 'message') return this.message(event.message);
-    const { taskId, contextId, metadata = {} } = event;
-    if (event.kind === 'status') {
-      const final = event.final === true;
-      const status = this.status(event.status);
-      return { kind: 'status-update', taskId, contextId, status, final, metadata };
-    }
-    const { append, lastChunk } = event;
-    const artifact = this.artifact(event.artifact);
-    return { kind: 'artifact-update', taskId, contextId, artifact, append, lastChunk, metadata };
+    const body = bodyOf(this, event);
+    if (event.kind === 'task' || event.kind === 'message') return body;
+    const final = event.kind === 'status' && { final: event.final === true };
+    return { kind: `${event.kind}-update`, ...body, ...final, metadata: event.metadata ?? {} };
   },
-  explains: false,
 };
 
 /** @param {Part} part */
@@ -436,8 +409,8 @@ function part03(part) {
   const { metadata } = part;
   if (part.text !== undefined) return compact({ kind: 'text', text: part.text, metadata });
   if (part.url !== undefined || part.raw !== undefined) {
-    const { url: uri, raw: bytes, mediaType: mimeType, filename: name } = part;
-    return compact({ kind: 'file', file: compact({ uri, bytes, mimeType, name }), metadata });
+    const file = Object.fromEntries(FILE.map(([name, old]) => [old, part[name]]));
+    return compact({ kind: 'file', file: compact(file), metadata });
   }
   if (record(part.data)) return compact({ kind: 'data', data: part.data, metadata });
   // In 0.3 data must be an object. Other values are wrapped, and marked for reading them again.
@@ -450,31 +423,23 @@ const GEM = {
   ...V10,
   name: 'gem',
   header: undefined,
-  methods: {
-    send: 'tasks/send',
-    stream: 'tasks/sendSubscribe',
-    get: 'tasks/get',
-    cancel: 'tasks/cancel',
-    resubscribe: 'tasks/resubscribe',
-    list: 'tasks/list',
-  },
-  push: ['set', 'get', 'list', 'delete'].map((verb) => `tasks/pushNotification/${verb}`),
-  extendedCard: undefined,
+  methods: methodsIn(3),
   blocks: () => true,
-  streamsErrors: false,
   numbered: false,
   snapshot: false,
   lasting: false,
   repeatable: false,
+  // The gem's server begins a new task with every streamed message.
+  streamsAnswers: false,
+  pages: false,
+  explains: false,
   codes: { ...CODES, EXTENSION_SUPPORT_REQUIRED: -32007, VERSION_NOT_SUPPORTED: -32008 },
   noMethod: V03.noMethod,
   noId: 'id is required',
-  answers: (params) => getOwn(params, 'id') ?? V10.answers(params),
-  // The gem's server begins a new task with every streamed message.
-  streamsAnswers: false,
-  sendParams: ({ taskId }) => (taskId ? { id: taskId } : {}),
   notFound: (id) => `Task ${id} not found`,
   notCancelable: (id) => `Task ${id} is already terminal`,
+  answers: (params) => getOwn(params, 'id') ?? V10.answers(params),
+  sendParams: ({ taskId }) => (taskId ? { id: taskId } : {}),
   state: (state) => state.replace('-', '_'),
   message: (message) => message,
   artifact: (artifact) => ({ ...artifact, extensions: artifact.extensions ?? [] }),
@@ -488,24 +453,16 @@ const GEM = {
     return { id, contextId, status: this.status(status), artifacts: shown, history };
   },
   event(event) {
-    if (event.kind === 'task') return this.task(event.task);
-    if (event.kind === 'message') return event.message;
-    const { taskId, contextId } = event;
-    if (event.kind === 'status') {
-      const status = this.status(event.status);
-      // Not that the stream ends, but that the task has.
-      const final = ENDS.includes(event.status.state);
-      return { taskId, contextId, status, final, type: 'TaskStatusUpdateEvent' };
-    }
-    const { append, lastChunk } = event;
-    const artifact = this.artifact(event.artifact);
-    return { taskId, contextId, artifact, append, lastChunk, type: 'TaskArtifactUpdateEvent' };
+    const body = bodyOf(this, event);
+    if (event.kind === 'artifact') return { ...body, type: 'TaskArtifactUpdateEvent' };
+    if (event.kind !== 'status') return body;
+    // Not that the stream ends, but that the task has.
+    const final = ENDS.includes(event.status.state);
+    return { ...body, final, type: 'TaskStatusUpdateEvent' };
   },
   list(tasks) {
     return tasks.map((task) => this.task(task));
   },
-  pages: false,
-  explains: false,
 };
 
 /** The dialects by name. */
@@ -513,20 +470,15 @@ export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
 /**
  * The operation that a method names, and the versions that have this name for it.
- * @type {Map<unknown, { operation: Operation | Refused, dialects: Dialect[] }>}
+ * @type {Map<unknown, { operation: Operation | Other, dialects: Dialect[] }>}
  */
 export const METHODS = new Map();
-for (const dialect of [V03, V10, GEM]) {
-  const { methods, push, extendedCard } = dialect;
-  for (const [operation, names] of Object.entries({ ...methods, push, extendedCard }))
-    for (const name of [names ?? []].flat()) {
-      const known = METHODS.get(name)?.dialects ?? [];
-      METHODS.set(name, {
-        operation: /** @type {Operation | Refused} */ (operation),
-        dialects: [...known, dialect],
-      });
-    }
-}
+for (const [operation, ...names] of NAMES)
+  for (const [i, name] of names.entries()) {
+    const known = METHODS.get(name)?.dialects ?? [];
+    METHODS.set(name, { operation, dialects: [...known, [V10, V03, GEM][i]] });
+  }
+METHODS.delete(undefined);
 
 // --- Errors ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import { getOwn, isObject } from '../../../js/common/values.js';
 import { DIALECTS } from './dialects.js';
 
 const { methods, codes } = DIALECTS['1.0'];
-const [CREATE, GET, DELETE, LIST] = DIALECTS['1.0'].push;
 const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs';
 
 /** Clients ask by the first of a method. What `{id}` stands for has no colon, and `{+id}` may have one. */
@@ -20,11 +19,11 @@ const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
   ['POST', '/tasks/{id}:subscribe', methods.resubscribe],
   ['POST', '/tasks/{id}:cancel', methods.cancel],
   ['GET', '/tasks/{id}', methods.get],
-  ['POST', CONFIGS, CREATE],
-  ['GET', CONFIGS, LIST],
-  ['GET', `${CONFIGS}/{+id}`, GET],
-  ['DELETE', `${CONFIGS}/{+id}`, DELETE],
-  ['GET', '/extendedAgentCard', DIALECTS['1.0'].extendedCard],
+  ['POST', CONFIGS, 'CreateTaskPushNotificationConfig'],
+  ['GET', CONFIGS, 'ListTaskPushNotificationConfigs'],
+  ['GET', `${CONFIGS}/{+id}`, 'GetTaskPushNotificationConfig'],
+  ['DELETE', `${CONFIGS}/{+id}`, 'DeleteTaskPushNotificationConfig'],
+  ['GET', '/extendedAgentCard', 'GetExtendedAgentCard'],
 ]).map(([verb, path, method]) => {
   const named = path.replace(/\{\+(\w+)\}/, '(?<$1>[^/]+)').replace(/\{(\w+)\}/, '(?<$1>[^/:]*)');
   return { verb, path, method, pattern: new RegExp(`${named}$`) };

@@ -28,7 +28,8 @@ import { Unsent } from './unsent.js';
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean, lastEventId?: string }) => Responses} open sends
  *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
  *   is closed when it begins
- * @property {string[]} extensions URIs of those that are declared with every request
+ * @property {string[]} declared URIs of the extensions that are declared with every request
+ * @property {string[]} used those that are in use, as the latest answer said
  * @property {() => void} [close]
  */
 
@@ -71,9 +72,12 @@ export class HttpConnection {
   #given;
   #url;
   #options;
-  extensions;
   #limits;
   #rest = false;
+  /** @type {string[]} */
+  declared = [];
+  /** @type {string[]} */
+  used = [];
 
   /**
    * @param {URL} url of the agent, or of its card
@@ -81,15 +85,12 @@ export class HttpConnection {
    * @param {typeof fetch} [options.fetch] in place of the global one
    * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
    * @param {Endpoints} options.endpoints where requests may go besides the origin of the URL
-   * @param {string[]} options.extensions declared with every request
-   * @param {(extensions: string[]) => void} options.onExtensions gets those that an answer says are in use
    * @param {{ event: number, body: number }} limits
    */
   constructor(url, options, limits) {
     this.#given = url;
     this.#url = url;
     this.#options = { ...options, headers: Object.fromEntries(new Headers(options.headers)) };
-    this.extensions = options.extensions;
     this.#limits = limits;
   }
 
@@ -169,9 +170,7 @@ export class HttpConnection {
       accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
       ...(dialect.header && { 'a2a-version': dialect.header }),
       ...(lastEventId && { 'last-event-id': lastEventId }),
-      ...(this.extensions.length && {
-        [dialect.extensionsHeader]: this.extensions.join(','),
-      }),
+      ...(this.declared.length && { [dialect.extensionsHeader]: this.declared.join(',') }),
     };
     const { verb, path, body } = this.#rest
       ? restRequest(/** @type {import('./rest.js').RpcRequest} */ (request))
@@ -189,7 +188,7 @@ export class HttpConnection {
    */
   #request(url, init) {
     // A browser's fetch throws when it is called as a method.
-    const { fetch: own, headers, onExtensions } = this.#options;
+    const { fetch: own, headers } = this.#options;
     const ask = own ?? fetch;
     return async (signal) => {
       const answer = await ask(url, {
@@ -201,7 +200,7 @@ export class HttpConnection {
         ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
       });
       const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
-      if (used) onExtensions(used.split(',').map((uri) => uri.trim()));
+      if (used) this.used = used.split(',').map((uri) => uri.trim());
       return answer;
     };
   }
@@ -240,13 +239,9 @@ class HttpResponses {
   #toResponse;
   #response;
   #limits;
+  #responses = this.#read();
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
   #reader;
-  #parser;
-  /** Whether the connection broke while the answer was read. */
-  #broken = false;
-  /** @type {{ data: string, id: string }[]} */
-  #ready = [];
   lastEventId = '';
 
   /**
@@ -258,7 +253,6 @@ class HttpResponses {
   constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;
     this.#toResponse = read;
-    this.#parser = new EventParser(limits.event);
     if (abortable) this.#controller = new AbortController();
     this.#response = request(this.#controller?.signal);
     // If it is closed before it is read, its error is of no interest.
@@ -274,33 +268,39 @@ class HttpResponses {
   }
 
   async next() {
+    return (await this.#responses.next()).value;
+  }
+
+  /** @returns {AsyncGenerator<unknown, undefined>} */
+  async *#read() {
     try {
-      if (!this.#reader) await this.#begin();
-      while (!this.#ready.length) {
-        const bytes = await this.#read();
-        if (!bytes) return undefined;
-        for (const event of this.#parser.push(bytes)) if (event.data) this.#ready.push(event);
+      const response = await this.#head();
+      this.#reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+      if (this.#closed) this.#reader.cancel().catch(() => {});
+      if (!response.ok || !STREAM_TYPE.test(typeOf(response))) {
+        yield this.#parse(await this.#body(response));
+        return;
       }
-      const { data, id } = /** @type {{ data: string, id: string }} */ (this.#ready.shift());
-      this.lastEventId = id;
-      return this.#toResponse(parse(data));
+      const parser = new EventParser(this.#limits.event);
+      for (let bytes; (bytes = await this.#chunk().catch(() => undefined));)
+        for (const { data, id } of parser.push(bytes)) {
+          this.lastEventId = id;
+          yield this.#parse(data);
+        }
     } catch (error) {
-      const closed = this.#closed;
+      if (!this.#closed) throw error;
+    } finally {
       this.close();
-      if (closed) return undefined;
-      throw error;
     }
   }
 
-  async #begin() {
-    let response;
-    try {
-      response = await this.#response;
-    } catch (cause) {
-      const code = getOwn(/** @type {Error} */ (cause)?.cause, 'code');
+  /** @returns {Promise<Response>} with a body */
+  async #head() {
+    const response = await this.#response.catch((cause) => {
+      const code = getOwn(cause?.cause, 'code');
       const Kind = NOT_CONNECTED.test(String(code)) ? Unsent : AbpError;
       throw new Kind('TRANSPORT_ERROR', 'The agent cannot be reached', { retryable: true, cause });
-    }
+    });
     const { status, headers } = response;
     if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
       const to = headers.get('location') ?? 'another place';
@@ -309,56 +309,67 @@ class HttpResponses {
       });
     }
     if (!response.body) throw malformed(`The agent sent an empty answer (HTTP ${status})`);
-    this.#reader = response.body.getReader();
-    if (this.#closed) this.#reader.cancel().catch(() => {});
-    const type = headers.get('content-type') ?? 'none';
-    if (response.ok && STREAM_TYPE.test(type)) return;
+    return response;
+  }
+
+  /** The text of an answer that is no stream. @param {Response} response */
+  async #body(response) {
+    const { ok, status, headers } = response;
+    const type = typeOf(response);
     const isJson = JSON_TYPE.test(type);
-    if (response.ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
-    const body = await this.#body(Number(headers.get('content-length')));
-    if (!response.ok) {
-      // Some agents send an error status with a JSON-RPC error as the body.
-      const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
-      const explains = typeof getOwn(error, 'code') === 'number';
-      const retryAfter = retryAfterOf(headers);
-      const busy = status === 429 || (status === 503 && retryAfter !== undefined);
-      const Kind = busy ? Unsent : AbpError;
-      const explanation = explains && textOf(getOwn(error, 'message'));
-      const message = explanation || `The agent answered with HTTP status ${status}`;
-      if (busy || !explains)
-        throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
-          retryable: busy || status >= 500,
-          retryAfter,
-          details: { status, body: body.slice(0, 1024) },
-        });
-    }
-    this.#ready.push({ data: body, id: '' });
+    if (ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
+    const body = await this.#text(Number(headers.get('content-length')));
+    if (ok) return body;
+    // Some agents send an error status with a JSON-RPC error as the body.
+    const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
+    const explains = typeof getOwn(error, 'code') === 'number';
+    const retryAfter = retryAfterOf(headers);
+    const busy = status === 429 || (status === 503 && retryAfter !== undefined);
+    if (explains && !busy) return body;
+    const Kind = busy ? Unsent : AbpError;
+    const explanation = explains && textOf(getOwn(error, 'message'));
+    const message = explanation || `The agent answered with HTTP status ${status}`;
+    throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
+      retryable: busy || status >= 500,
+      retryAfter,
+      details: { status, body: body.slice(0, 1024) },
+    });
   }
 
-  /** @returns {Promise<Uint8Array | undefined>} undefined at the end, or when the connection breaks */
-  #read() {
-    const reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (this.#reader);
-    return reader.read().then(
-      ({ value }) => value,
-      () => void (this.#broken = true),
-    );
+  /** @returns {Promise<Uint8Array | undefined>} undefined at the end */
+  async #chunk() {
+    return (await this.#reader?.read())?.value;
   }
 
-  /** Reads the body as text. @param {number} announced its length in bytes, if the agent names it */
-  async #body(announced) {
+  /** Reads the body. @param {number} announced its length in bytes, if the agent names it */
+  async #text(announced) {
     const { body: limit } = this.#limits;
     const decoder = new TextDecoder();
     let text = '';
     let size = announced > limit ? announced : 0;
-    for (let bytes; size <= limit && (bytes = await this.#read());) {
+    const next = () => this.#chunk().catch(() => Promise.reject(disconnected()));
+    for (let bytes; size <= limit && (bytes = await next());) {
       size += bytes.length;
       text += decoder.decode(bytes, { stream: true });
     }
-    if (this.#broken) throw disconnected();
     if (size <= limit) return text;
     throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
   }
+
+  /** @param {string} text */
+  #parse(text) {
+    let body;
+    try {
+      body = JSON.parse(text);
+    } catch (cause) {
+      throw malformed("The agent's answer is not JSON", cause);
+    }
+    return this.#toResponse(body);
+  }
 }
+
+/** @param {Response} response */
+const typeOf = ({ headers }) => headers.get('content-type') ?? 'none';
 
 /** What Retry-After says, in ms: seconds, or a date. @param {Headers} headers */
 function retryAfterOf(headers) {
@@ -366,13 +377,4 @@ function retryAfterOf(headers) {
   if (!given) return undefined;
   const ms = /^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
-}
-
-/** @param {string} text */
-function parse(text) {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw malformed("The agent's answer is not JSON", cause);
-  }
 }

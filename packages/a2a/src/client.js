@@ -1,24 +1,23 @@
 /**
- * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal. dialects.js has what
- * differs between versions, client-http.js and client-port.js the ways to the agent, and the core decides what happens
- * to a task.
+ * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal. remote-agent.js has what is
+ * known of the agent, client-http.js and port.js the ways to it, and the core decides what happens to a task.
  */
-import * as core from './tasks-boundary.js';
+import { TASKS_DEFAULT_GRACE_MS } from './tasks-boundary.js';
 import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
 import { exactOrigin } from '../../../js/common/origins.js';
-import { firstOf, getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
-import { PortConnection } from './client-port.js';
-import { TaskTable, ready } from './tasks-core.js';
-import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from './dialects.js';
-import { MAX_EXTENSIONS } from './port-messages.js';
-import { HttpConnection, within } from './client-http.js';
-import { TaskStream } from './task-stream.js';
-import { TaskView } from './task-view.js';
-import { REPEATS, newId } from './ids.js';
+import { getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
+import { HttpConnection } from './client-http.js';
+import { DIALECTS, readMessage, readTasks } from './dialects.js';
 import { requireExactly, requireTextList } from './exact-options.js';
+import { REPEATS, newId } from './ids.js';
+import { PortConnection } from './port.js';
+import { RemoteAgent, malformed, readCard } from './remote-agent.js';
+import { TaskStream } from './task-stream.js';
+import { ready } from './tasks-core.js';
 
-/** @import { Dialect, Event, Message, Operation, Part, State, Task } from './dialects.js' */
+/** @import { Dialect, Event, Message, Part, Task } from './dialects.js' */
+/** @import { Transport } from '../../../js/transports/transport.js' */
 
 /**
  * @typedef {object} ClientLimits Each is optional and has a default.
@@ -53,14 +52,12 @@ import { requireExactly, requireTextList } from './exact-options.js';
  * @typedef {object} SendOptions How a message is sent.
  * @property {AbortSignal} [signal] cancels the task
  * @property {any} [configuration] the protocol's own
- * @property {import('./dialects.js').Metadata} [metadata] sent with the message
+ * @property {Record<string, any>} [metadata] sent with the message
  */
 
 /** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */
 
 const WHO = 'createTaskClient';
-/** Interfaces of a card that are looked at. */
-const MAX_INTERFACES = 64;
 /** @type {import('../../../js/common/check-options.js').Kinds<ClientLimits>} */
 // prettier-ignore
 const LIMITS = {
@@ -86,7 +83,7 @@ const RESUBSCRIBE_OPTIONS = {
 
 /**
  * A client of one agent. Nothing is sent before the first request.
- * @param {string | URL | import('../../../js/transports/transport.js').Transport} to the URL of the agent, of its card, or with
+ * @param {string | URL | Transport} to the URL of the agent, of its card, or with
  *   `version` of where it takes requests; or a transport to an agent in another window, worker or process
  * @param {ClientOptions} [options]
  */
@@ -98,36 +95,16 @@ export class TaskClient {
   #limits;
   /** @type {import('./client-http.js').Binding} */
   #connection;
-  /** @type {Promise<void> | undefined} */
-  #begun;
-  /** @type {Dialect | undefined} */
-  #dialect;
-  /** @type {TaskTable | undefined} */
-  #table;
+  /** @type {Promise<RemoteAgent> | undefined} */
+  #agent;
   /** @type {unknown} */
   #card;
-  /** Whether the agent's card says that it streams; undefined without a card. @type {boolean | undefined} */
-  #streaming;
-  /** @type {string[]} */
-  #extensions = [];
-  /** That of the interface in use: 1.0 has it in every request. @type {string | undefined} */
-  #tenant;
-  /** Whether the agent recognises a message that comes again. */
-  #repeats = false;
-  /** Requests and views so far, which are named by that. */
-  #named = 0;
-  /** The streams that are open, by their tasks in the table. @type {Map<core.Task, TaskStream>} */
-  #watched = new Map();
   #dropped = 0;
-  #streams;
 
-  /**
-   * @param {string | URL | import('../../../js/transports/transport.js').Transport} to
-   * @param {ClientOptions} [options]
-   */
+  /** Use {@link createTaskClient}. @param {string | URL | Transport} to @param {ClientOptions} [options] */
   constructor(to, options = {}) {
     requireOptions(WHO, options, {}, true);
-    const { version, headers, fetch, extensions = [], limits = {} } = options;
+    const { version, extensions = [], limits = {} } = options;
     const endpoints = readEndpoints(options.endpoints);
     if (version !== undefined && !Object.hasOwn(DIALECTS, version)) {
       throw new AbpError(
@@ -141,26 +118,22 @@ export class TaskClient {
     this.#options = options;
     this.#limits = {
       timeout: limitOf(limits.timeout ?? 30_000) || 30_000,
-      grace: limitOf(limits.grace ?? 0) || core.TASKS_DEFAULT_GRACE_MS,
+      grace: limitOf(limits.grace ?? 0) || TASKS_DEFAULT_GRACE_MS,
       event: limits.maxEvent ?? 2 ** 27,
       body: limits.maxBody ?? 2 ** 28,
       task: limits.maxTask ?? 2 ** 26,
       queue: limits.maxQueue ?? 4096,
     };
-    const negotiation = {
-      extensions,
-      onExtensions: (/** @type {string[]} */ used) =>
-        void (this.#extensions = used.filter((uri) => uri !== REPEATS)),
-    };
+    const { fetch, headers } = options;
     this.#connection =
       typeof to === 'string' || to instanceof URL
         ? new HttpConnection(
             new URL(to, globalThis.location?.href),
-            { fetch, headers, endpoints, ...negotiation },
+            { fetch, headers, endpoints },
             this.#limits,
           )
-        : new PortConnection(to, negotiation, this.#limits);
-    this.#streams = this.#side();
+        : new PortConnection(to, this.#limits);
+    this.#connection.declared = extensions;
   }
 
   /** How many events came after the end of their task, or did not belong to it. */
@@ -170,7 +143,7 @@ export class TaskClient {
 
   /** The extensions in use with this agent, as its latest answer said. */
   get extensions() {
-    return this.#extensions;
+    return this.#connection.used.filter((uri) => uri !== REPEATS);
   }
 
   /** @returns {Promise<any>} the agent card, as the agent sent it */
@@ -191,9 +164,8 @@ export class TaskClient {
     checkSend('send', message, options);
     const { signal } = options;
     signal?.throwIfAborted();
-    await this.#begin();
+    const streams = sendsStreams(await this.#begin(), message, options);
     signal?.throwIfAborted();
-    const streams = this.#sendsStreams(message, options);
     const stream = this.#stream(streams ? 'stream' : 'send', message, options);
     const { value } = await stream.next();
     if (!streams) {
@@ -203,14 +175,6 @@ export class TaskClient {
     }
     while (!(await stream.next()).done);
     return /** @type {Task | Message} */ (stream.task ?? stream.message);
-  }
-
-  /** @param {Sendable} message @param {SendOptions} options */
-  #sendsStreams(message, { signal, configuration }) {
-    const { streamsAnswers, blocks } = /** @type {Dialect} */ (this.#dialect);
-    if (typeof message !== 'string' && message.taskId && !streamsAnswers) return false;
-    if (signal) return this.#streaming !== false;
-    return this.#streaming === true && blocks(configuration);
   }
 
   /**
@@ -227,23 +191,17 @@ export class TaskClient {
 
   /** @param {'send' | 'stream'} operation @param {Sendable} message @param {SendOptions} options */
   #stream(operation, message, { configuration, metadata, signal }) {
-    // Each attempt sends the same message, whatever its owner does with it meanwhile: it is known by its id and its content.
     const messageId = newId();
-    /** @type {object | undefined} */
-    let sent;
-    const params = () => {
-      if (sent) return sent;
+    const params = (/** @type {Dialect} */ dialect) => {
       const given =
         typeof message === 'string'
           ? { parts: [{ text: message, mediaType: 'text/plain' }] }
           : message;
       const read = readMessage({ role: 'user', messageId, ...given });
-      const dialect = /** @type {Dialect} */ (this.#dialect);
       const about = { ...dialect.sendParams(read), message: dialect.message(read) };
-      const how = { ...(configuration && { configuration }), ...(metadata && { metadata }) };
-      return (sent = JSON.parse(JSON.stringify({ ...about, ...how })));
+      return { ...about, ...(configuration && { configuration }), ...(metadata && { metadata }) };
     };
-    return new TaskStream(this.#streams, operation, params, undefined, signal);
+    return new TaskStream(() => this.#begin(), { operation, params, signal });
   }
 
   /**
@@ -254,14 +212,14 @@ export class TaskClient {
    */
   resubscribe(id, options = {}) {
     requireOptions('resubscribe', options, RESUBSCRIBE_OPTIONS, true);
-    const { signal, lastEventId } = options;
     if (typeof id !== 'string') throw mistyped('resubscribe', 'the id', 'a string');
-    return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal, lastEventId);
+    const { signal, lastEventId } = options;
+    return new TaskStream(() => this.#begin(), { id, signal, lastEventId });
   }
 
   /** @param {string} id @param {{ historyLength?: number }} [options] @returns {Promise<Task>} */
-  get(id, options) {
-    return this.#task('get', { id, ...options }, this.#limits.timeout);
+  async get(id, options) {
+    return (await this.#begin()).get(id, options);
   }
 
   /**
@@ -272,11 +230,12 @@ export class TaskClient {
    * @returns {Promise<Task>}
    */
   async cancel(id, { reason } = {}) {
+    const agent = await this.#begin();
     try {
-      return await this.#cancel(id, reason);
+      return await agent.cancel(id, reason);
     } catch (error) {
       if (getOwn(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
-      const task = await this.get(id).catch(() => undefined);
+      const task = await agent.get(id).catch(() => undefined);
       if (task?.status.state !== 'canceled') throw error;
       return task;
     }
@@ -288,7 +247,7 @@ export class TaskClient {
    *   pages, where the agent says so
    */
   async list(filter = {}) {
-    const result = await this.#request('list', filter, this.#limits.timeout);
+    const result = await (await this.#begin()).request('list', filter);
     const total = getOwn(result, 'totalSize');
     return {
       tasks: readTasks(result),
@@ -302,126 +261,39 @@ export class TaskClient {
     this.#connection.close?.();
   }
 
-  // --- For streams ----------------------------------------------------------------------------
-
-  /** @returns {import('./task-stream.js').StreamClient} */
-  #side() {
-    const { task: room } = this.#limits;
-    return {
-      begin: () => this.#begin(),
-      view: (stream) => {
-        const view = new TaskView(/** @type {TaskTable} */ (this.#table), `${++this.#named}`, room);
-        this.#watched.set(view.handle, stream);
-        view.table.wait(1);
-        return view;
-      },
-      kind: (known) => {
-        if (!known) return core.WATCH_MESSAGE | (this.#repeats ? core.WATCH_REPEATS : 0);
-        const { lasting } = /** @type {Dialect} */ (this.#dialect);
-        return core.WATCH_TASK | (lasting ? core.WATCH_LASTING : 0);
-      },
-      forget: (view) => {
-        if (this.#watched.delete(view.handle)) view.table.wait(-1);
-        view.forget();
-      },
-      read: (response) => readEvent(this.#result(response)),
-      open: (...given) => this.#open(...given),
-      get: (id) => this.get(id),
-      cancel: (id, reason) => this.#cancel(id, reason),
-      drop: (event) => {
-        this.#dropped++;
-        invokeReportingErrors(this.#options.onDropped, event);
-      },
-    };
-  }
-
-  // --- Requests --------------------------------------------------------------------------------------
-
   /** Loads the core and finds the agent, once. After a failure the next request tries again. */
   #begin() {
-    this.#begun ??= this.#prepare().catch((error) => {
-      this.#begun = undefined;
+    return (this.#agent ??= this.#find().catch((error) => {
+      this.#agent = undefined;
       throw error;
-    });
-    return this.#begun;
+    }));
   }
 
-  async #prepare() {
-    const { version, limits } = this.#options;
+  async #find() {
+    const { version, limits, extensions = [], onDropped } = this.#options;
     await ready();
-    this.#table = new TaskTable(limits, {
-      onDue: (task, verdict) => this.#watched.get(task)?.act(verdict),
-      onFailure: () => {
-        this.#begun = undefined;
-        const streams = [...this.#watched.values()];
-        this.#watched.clear();
-        for (const stream of streams) stream.lost();
-      },
-    });
-    if (version) {
-      this.#dialect = DIALECTS[version];
-      return;
-    }
-    const card = await this.card();
-    const capabilities = getOwn(card, 'capabilities');
-    this.#streaming = getOwn(capabilities, 'streaming') === true;
-    const theirs = firstOf(getOwn(capabilities, 'extensions'), MAX_EXTENSIONS);
-    this.#repeats = theirs.some((extension) => getOwn(extension, 'uri') === REPEATS);
-    const { extensions = [] } = this.#options;
+    const card = version
+      ? { interfaces: [{ dialect: DIALECTS[version], rest: false }], repeats: false }
+      : readCard(await this.card());
     // Not declared to others: their answers to browsers may not allow for the header.
-    if (this.#repeats) this.#connection.extensions = [...extensions, REPEATS];
-    const spoken = interfacesOf(card);
-    const { dialect, tenant } = this.#connection.use?.(spoken) ?? spoken[0];
-    this.#tenant = tenant;
-    this.#dialect = dialect;
+    if (card.repeats) this.#connection.declared = [...extensions, REPEATS];
+    return new RemoteAgent(this.#connection, card, this.#limits, {
+      limits,
+      onDropped: (event) => {
+        this.#dropped++;
+        invokeReportingErrors(onDropped, event);
+      },
+      onFailure: () => (this.#agent = undefined),
+    });
   }
+}
 
-  /** @param {Operation} operation @param {object} params @param {boolean} [abortable] @param {string} [lastEventId] */
-  #open(operation, params, abortable = true, lastEventId = undefined) {
-    const dialect = /** @type {Dialect} */ (this.#dialect);
-    const method = dialect.methods[operation];
-    if (!method) {
-      throw new AbpError(
-        'NOT_SUPPORTED',
-        `A2A ${dialect.name} has no method to ${operation} tasks`,
-      );
-    }
-    const tenant = this.#tenant;
-    const about = tenant ? { tenant, ...params } : params;
-    const request = { jsonrpc: '2.0', id: ++this.#named, method, params: about };
-    const stream = operation === 'stream' || operation === 'resubscribe';
-    return this.#connection.open(dialect, request, { stream, abortable, lastEventId });
-  }
-
-  /** @param {Operation} operation @param {object} params @param {number} timeout ms */
-  async #request(operation, params, timeout) {
-    await this.#begin();
-    return this.#result(await within(timeout, this.#open(operation, params)));
-  }
-
-  /** @param {Operation} operation @param {object} params @param {number} timeout @returns {Promise<Task>} */
-  async #task(operation, params, timeout) {
-    const result = await this.#request(operation, params, timeout);
-    if (!getOwn(result, 'status')) throw malformed(operation);
-    return readTask(result);
-  }
-
-  /** @param {string} id @param {string | undefined} reason */
-  #cancel(id, reason) {
-    const { timeout, grace } = this.#limits;
-    const params = { id, ...(reason && { metadata: { reason } }) };
-    // An agent may wait for its executor before it answers.
-    return this.#task('cancel', params, Math.max(timeout, grace));
-  }
-
-  /** @param {unknown} response @returns {unknown} its result */
-  #result(response) {
-    const error = getOwn(response, 'error');
-    if (error) throw readError(/** @type {Dialect} */ (this.#dialect), error);
-    const result = getOwn(response, 'result');
-    if (result === undefined) throw malformed('a request');
-    return result;
-  }
+/** @param {RemoteAgent} agent @param {Sendable} message @param {SendOptions} options */
+function sendsStreams({ dialect, streaming }, message, { signal, configuration }) {
+  const answers = typeof message !== 'string' && message.taskId;
+  if (answers && !dialect.streamsAnswers) return false;
+  if (signal) return streaming !== false;
+  return streaming === true && dialect.blocks(configuration);
 }
 
 /** @param {string} who @param {Sendable} message @param {SendOptions} options */
@@ -440,48 +312,3 @@ function readEndpoints(given = []) {
   if (!Array.isArray(given)) throw mistyped(WHO, 'endpoints', 'a list of origins or a function');
   return given.map((origin) => exactOrigin(origin));
 }
-
-/** @param {string} what */
-const malformed = (what) =>
-  new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is malformed`);
-
-/** @typedef {import('./client-http.js').Interface & { dialect: Dialect, tenant?: string }} Spoken an interface that we speak */
-
-/**
- * The interfaces of an agent that we speak, the preferred one first.
- * @param {unknown} card
- * @returns {Spoken[]} at least one
- */
-function interfacesOf(card) {
-  // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's own address.
-  if (Array.isArray(getOwn(card, 'interfaces'))) return [{ dialect: DIALECTS.gem, rest: false }];
-  const listed = getOwn(card, 'supportedInterfaces');
-  const spoken = Array.isArray(listed)
-    ? firstOf(listed, MAX_INTERFACES).flatMap(spokenAt)
-    : legacyInterfaces(card).flatMap(spokenAt);
-  if (spoken.length > 0) return spoken;
-  throw new AbpError(
-    'NOT_SUPPORTED',
-    'The agent card lists no interface with a supported version and binding',
-  );
-}
-
-/** @param {unknown} one of the interfaces of a card of 1.0 @returns {Spoken[]} none if we do not speak it */
-function spokenAt(one) {
-  const version = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '')?.[0] ?? '';
-  const binding = getOwn(one, 'protocolBinding');
-  const rest = binding === 'HTTP+JSON' && version === '1.0';
-  if ((!rest && binding !== 'JSONRPC') || !Object.hasOwn(DIALECTS, version)) return [];
-  const dialect = DIALECTS[/** @type {keyof typeof DIALECTS} */ (version)];
-  const tenant = textOf(getOwn(one, 'tenant'));
-  return [{ dialect, url: textOf(getOwn(one, 'url')), tenant, rest }];
-}
-
-/** Those of a card of 0.3, as 1.0 writes them. @param {unknown} card */
-const legacyInterfaces = (card) =>
-  [
-    { url: getOwn(card, 'url'), transport: getOwn(card, 'preferredTransport') ?? 'JSONRPC' },
-    ...firstOf(getOwn(card, 'additionalInterfaces'), MAX_INTERFACES),
-  ]
-    .map((one) => ({ url: getOwn(one, 'url'), protocolBinding: getOwn(one, 'transport') }))
-    .map((one) => ({ ...one, protocolVersion: '0.3' }));

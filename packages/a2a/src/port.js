@@ -1,18 +1,171 @@
-/** The agent's side of A2A over a Transport. packages/a2a/src/port-messages.js lists the messages. */
+/**
+ * A2A over a Transport (js/transports/transport.js): a port, a window, a socket. Over HTTP the connection tells which answers
+ * belong to which request. Here the client gives each request a stream with a name of its own.
+ *
+ *   client  { type: REQUEST, stream, version, request, extensions? }
+ *                                                         a JSON-RPC request; version is its `A2A-Version`, extensions
+ *                                                         the URIs of its `A2A-Extensions`
+ *           { type: CARD, stream, version }               asks for the agent card
+ *           { type: LEAVE, stream }                       stops reading the stream; its task goes on
+ *   agent   { type: RESULT, stream, result, extensions? } a JSON-RPC response, or the card; may be repeated
+ *           { type: END, stream }                         ends the stream
+ */
 import { requireBounded } from '../../untrusted/src/bounds.js';
-import { safely } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
-import { CARD, END, LEAVE, REQUEST, RESULT, readUris } from './port-messages.js';
+import { AbpError, safely } from '../../../js/common/errors.js';
+import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
+import { within } from './client-http.js';
 import { refuse, versionOf } from './requests.js';
 
+/** @import { Binding, Responses } from './client-http.js' */
+/** @import { Dialect } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
-/** @import { TaskServer } from './server.js' */
 /** @import { Transport } from '../../../js/transports/transport.js' */
 
+const REQUEST = 'a2a/request';
+const CARD = 'a2a/card';
+const LEAVE = 'a2a/leave';
+const RESULT = 'a2a/result';
+const END = 'a2a/end';
+
+/** At most so many extensions of a message or a card are read. */
+export const MAX_EXTENSIONS = 64;
 /** At most so many streams and requests of one peer are open at once. */
 const MAX_STREAMS = 4096;
 /** Characters of a stream's name, which is stored while the stream is open. */
 const MAX_NAME_LENGTH = 256;
+
+/** @param {unknown} message @returns {string[]} the URIs of its extensions */
+const urisOf = (message) =>
+  firstOf(getOwn(message, 'extensions'), MAX_EXTENSIONS).filter((uri) => typeof uri === 'string');
+
+// --- The client's side ---------------------------------------------------------------------------------
+
+/** @implements {Binding} */
+export class PortConnection {
+  /** Open streams, by name. @type {Map<unknown, PortResponses>} */
+  #streams = new Map();
+  /** @type {string[]} */
+  declared = [];
+  /** @type {string[]} */
+  used = [];
+  #transport;
+  #limits;
+  #named = 0;
+  #lost = false;
+
+  /** @param {Transport} transport used by nobody else from now on @param {{ queue: number, body: number }} limits */
+  constructor(transport, limits) {
+    this.#transport = transport;
+    this.#limits = limits;
+    transport.onMessage = (message) => this.#receive(message);
+    transport.onClose = () => this.#end();
+  }
+
+  close() {
+    this.#transport.close();
+    this.#end();
+  }
+
+  #end() {
+    this.#lost = true;
+    for (const responses of this.#streams.values()) responses.end();
+    this.#streams.clear();
+  }
+
+  /** @param {number} timeout ms */
+  card(timeout) {
+    return within(timeout, this.#send({ type: CARD, version: '1.0' }));
+  }
+
+  /** @param {Dialect} dialect @param {object} request */
+  open({ header: version, methods }, request) {
+    const extensions = this.declared;
+    const message = { type: REQUEST, version, request, ...(extensions.length && { extensions }) };
+    // A cancel is sent even under back-pressure.
+    const isCancel = getOwn(request, 'method') === methods.cancel;
+    return this.#send(message, isCancel ? undefined : 'request');
+  }
+
+  /** @param {object} message @param {import('../../../js/transports/transport.js').MessageKind} [kind] */
+  #send(message, kind) {
+    if (this.#lost) throw new AbpError('DISCONNECTED', 'The transport is closed');
+    const stream = `${++this.#named}`;
+    const responses = new PortResponses(this.#limits.queue, () => {
+      if (this.#streams.delete(stream)) this.#transport.post({ type: LEAVE, stream });
+    });
+    this.#transport.post({ ...message, stream }, undefined, kind);
+    this.#streams.set(stream, responses);
+    return responses;
+  }
+
+  /** @param {unknown} message */
+  #receive(message) {
+    const [type, stream] = [getOwn(message, 'type'), getOwn(message, 'stream')];
+    const responses = this.#streams.get(stream);
+    if (type === END && this.#streams.delete(stream)) responses?.end();
+    if (type !== RESULT || !responses) return;
+    this.used = urisOf(message);
+    const response = getOwn(message, 'result');
+    try {
+      requireBounded(response, { maxCharacters: this.#limits.body });
+      responses.push(response);
+    } catch (error) {
+      responses.fail(new AbpError('TOO_LARGE', /** @type {Error} */ (error).message));
+    }
+  }
+}
+
+/** @implements {Responses} */
+export class PortResponses {
+  /** @type {unknown[]} */
+  #ready = [];
+  /** Resolves the promise of a waiting `next`. */
+  #wake = () => {};
+  #over = false;
+  /** Why reading fails once the responses before it are read. @type {AbpError | undefined} */
+  #failure;
+  #limit;
+  #leave;
+
+  /** @param {number} limit responses that wait to be read @param {() => void} leave */
+  constructor(limit, leave) {
+    this.#limit = limit;
+    this.#leave = leave;
+  }
+
+  /** @param {unknown} response */
+  push(response) {
+    if (this.#over) return;
+    if (this.#ready.length >= this.#limit) return this.close();
+    this.#ready.push(response);
+    this.#wake();
+  }
+
+  end() {
+    this.#over = true;
+    this.#wake();
+  }
+
+  close() {
+    this.end();
+    this.#leave();
+  }
+
+  /** @param {AbpError} error */
+  fail(error) {
+    this.#failure ??= error;
+    this.close();
+  }
+
+  async next() {
+    while (!this.#ready.length && !this.#over)
+      await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
+    if (!this.#ready.length && this.#failure) throw this.#failure;
+    return this.#ready.shift();
+  }
+}
+
+// --- The agent's side ----------------------------------------------------------------------------------
 
 /** @implements {Reply} */
 class PortReply {
@@ -21,23 +174,39 @@ class PortReply {
   extensions = [];
   /** @type {undefined | (() => void)} */
   onLeave;
-  #post;
-  #done;
+  #transport;
+  #replies;
+  #stream;
 
-  /** @param {(type: string, result?: object) => void} post @param {() => void} done */
-  constructor(post, done) {
-    this.#post = post;
-    this.#done = done;
+  /** @param {Transport} transport @param {Map<unknown, PortReply>} replies that are open @param {string | number} stream */
+  constructor(transport, replies, stream) {
+    this.#transport = transport;
+    this.#replies = replies.set(stream, this);
+    this.#stream = stream;
+  }
+
+  /** Nothing is sent to a reader that has left. */
+  get #open() {
+    return this.#replies.get(this.#stream) === this;
+  }
+
+  /** @param {object} result */
+  #result(result) {
+    if (!this.#open) return;
+    const { extensions } = this;
+    const about = extensions.length ? { result, extensions } : { result };
+    this.#transport.post({ type: RESULT, stream: this.#stream, ...about });
   }
 
   /** @param {object} response */
   answer(response) {
-    this.#post(RESULT, response);
+    this.#result(response);
     this.end();
   }
 
   leave() {
     this.left = true;
+    this.#replies.delete(this.#stream);
     this.onLeave?.();
   }
 
@@ -45,20 +214,18 @@ class PortReply {
 
   /** @param {object} head @param {import('./reply.js').Printed} body @param {boolean} [failed] */
   event(head, { object }, failed) {
-    this.#post(RESULT, { ...head, [failed ? 'error' : 'result']: object });
+    this.#result({ ...head, [failed ? 'error' : 'result']: object });
   }
 
   end() {
-    try {
-      this.#post(END);
-    } finally {
-      this.#done();
-    }
+    if (!this.#open) return;
+    this.#replies.delete(this.#stream);
+    this.#transport.post({ type: END, stream: this.#stream });
   }
 }
 
 /**
- * @param {TaskServer} server
+ * @param {import('./server.js').TaskServer} server
  * @param {Transport} transport
  * @param {unknown} user who is at its other end
  * @returns {() => void} stops
@@ -66,58 +233,32 @@ class PortReply {
 export function serveTransport(server, transport, user) {
   /** @type {Map<unknown, PortReply>} */
   const replies = new Map();
-  const leaveAll = () => {
-    for (const reply of replies.values()) reply.leave();
-    replies.clear();
-  };
-  /** What cannot be sent is lost, and nobody else hears of it. @param {object} message */
-  const post = (message) => safely(() => transport.post(message), undefined);
   transport.onMessage = (message) => {
-    const stream = getOwn(message, 'stream');
-    const given = getOwn(message, 'version');
-    const version = typeof given === 'string' ? given : undefined;
+    const [type, stream] = [getOwn(message, 'type'), getOwn(message, 'stream')];
+    const version = textOf(getOwn(message, 'version'));
     const named = typeof stream === 'string' && stream.length <= MAX_NAME_LENGTH;
     if (!named && typeof stream !== 'number') return;
-    switch (getOwn(message, 'type')) {
-      case LEAVE:
-        replies.get(stream)?.leave();
-        replies.delete(stream);
-        return;
-      case CARD: {
-        const card = server.card(versionOf(version), '');
-        post({ type: RESULT, stream, result: card });
-        post({ type: END, stream });
-        return;
-      }
-      case REQUEST: {
-        const reply = new PortReply(
-          (type, result) => {
-            // Nothing is sent to a reader that has left.
-            if (replies.get(stream) !== reply) return;
-            const { extensions } = reply;
-            const told = result && { result, ...(extensions.length && { extensions }) };
-            transport.post({ type, stream, ...told });
-          },
-          () => replies.get(stream) === reply && replies.delete(stream),
-        );
-        if (replies.has(stream) || replies.size >= MAX_STREAMS) {
-          post({ type: END, stream });
-          return;
-        }
-        replies.set(stream, reply);
-        const text = textOf(getOwn(message, 'request'), server.maxRequest);
-        if (typeof text !== 'string') refuse(reply, version, ...text);
-        else {
-          const extensions = readUris(getOwn(message, 'extensions'));
-          void server.receive(text, { version, headers: {}, user, extensions }, reply);
-        }
-      }
+    if (type === LEAVE) replies.get(stream)?.leave();
+    if (type !== CARD && type !== REQUEST) return;
+    // What cannot be sent is lost, and nobody else hears of it.
+    if (replies.has(stream) || replies.size >= MAX_STREAMS)
+      return void safely(() => transport.post({ type: END, stream }));
+    const reply = new PortReply(transport, replies, stream);
+    if (type === CARD) {
+      const card = server.card(versionOf(version), '');
+      return void safely(() => reply.answer(card));
     }
+    const text = readRequest(getOwn(message, 'request'), server.maxRequest);
+    if (typeof text !== 'string') return refuse(reply, version, ...text);
+    const caller = { version, headers: {}, user, extensions: urisOf(message) };
+    void server.receive(text, caller, reply);
   };
-  transport.onClose = leaveAll;
+  transport.onClose = () => {
+    for (const reply of [...replies.values()]) reply.leave();
+  };
   return () => {
     for (const reply of [...replies.values()]) {
-      safely(() => reply.end(), undefined);
+      safely(() => reply.end());
       reply.leave();
     }
     transport.onMessage = () => {};
@@ -130,7 +271,7 @@ export function serveTransport(server, transport, user) {
  * @param {number} longest characters of it
  * @returns {string | [reason: string, message: string]}
  */
-function textOf(request, longest) {
+function readRequest(request, longest) {
   try {
     requireBounded(request, { maxCharacters: longest });
     const text = JSON.stringify(request);

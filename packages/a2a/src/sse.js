@@ -45,7 +45,7 @@ export class EventParser {
         );
       if (i === unfinished) break;
       if (this.#line === '') {
-        if (this.#data) events.push({ data: this.#data.slice(0, -1), id: this.#id });
+        if (this.#data.length > 1) events.push({ data: this.#data.slice(0, -1), id: this.#id });
         this.#data = '';
         continue;
       }

@@ -9,25 +9,10 @@ import { limitOf } from '../../../js/common/values.js';
 import { readState } from './dialects.js';
 import { Unsent } from './unsent.js';
 
-/** @import { Event, Task } from './dialects.js' */
+/** @import { Dialect, Event } from './dialects.js' */
 /** @import { Responses } from './client-http.js' */
+/** @import { RemoteAgent } from './remote-agent.js' */
 /** @import { TaskView } from './task-view.js' */
-
-/**
- * What TaskStream needs of its client.
- * @typedef {object} StreamClient
- * @property {() => Promise<void>} begin
- * @property {(stream: TaskStream) => TaskView} view registers the stream for what is due to its task
- * @property {(known: boolean) => number} kind of a watch: of a task whose id is known, or of a message
- * @property {(response: unknown) => Event | undefined} read throws the agent's error
- * @property {(operation: Opening, params: object, abortable: boolean, lastEventId?: string) => Responses} open
- * @property {(id: string) => Promise<Task>} get
- * @property {(id: string, reason: string | undefined) => Promise<Task>} cancel
- * @property {(event: Event) => void} drop
- * @property {(view: TaskView) => void} forget
- */
-
-/** @typedef {'send' | 'stream' | 'resubscribe'} Opening how a stream is opened */
 
 /**
  * The events of one task, as an async iterator. It ends with the task, or when the task needs somebody
@@ -35,15 +20,20 @@ import { Unsent } from './unsent.js';
  * @implements {AsyncIterableIterator<Event>}
  */
 export class TaskStream {
-  #client;
-  #operation;
-  #params;
+  #begin;
+  #asked;
   #signal;
-  #events;
+  #events = this.#run();
   /** The task's id, once it is known. */
   #id;
+  /** The number of the latest event: nothing that came after it is known. */
+  #lastEventId;
+  /** What is sent. @type {object | undefined} */
+  #params;
   /** Left before there was anything to tell the core of. */
   #left = false;
+  /** @type {RemoteAgent | undefined} */
+  #agent;
   /** @type {TaskView | undefined} */
   #view;
   /** @type {Responses | undefined} */
@@ -57,25 +47,20 @@ export class TaskStream {
   #refusal;
   /** @type {unknown} */
   #polling;
-  /** The number of the latest event: nothing that came after it is known. */
-  #lastEventId;
 
   /**
-   * @param {StreamClient} client
-   * @param {Opening} operation
-   * @param {(() => object)} params
-   * @param {string | undefined} id
-   * @param {AbortSignal | undefined} signal
-   * @param {string} [lastEventId] of an earlier stream of the task
+   * @param {() => Promise<RemoteAgent>} begin finds the agent
+   * @param {object} asked
+   * @param {'send' | 'stream'} [asked.operation] that sends a message
+   * @param {(dialect: Dialect) => object} [asked.params] of that
+   * @param {string} [asked.id] of the task, if it is known
+   * @param {string} [asked.lastEventId] of an earlier stream of the task
+   * @param {AbortSignal} [asked.signal]
    */
-  constructor(client, operation, params, id, signal, lastEventId) {
-    this.#client = client;
-    this.#operation = operation;
-    this.#params = params;
-    this.#id = id;
-    this.#signal = signal;
-    this.#lastEventId = lastEventId;
-    this.#events = this.#run();
+  constructor(begin, asked) {
+    this.#begin = begin;
+    this.#asked = asked;
+    ({ id: this.#id, lastEventId: this.#lastEventId, signal: this.#signal } = asked);
   }
 
   /** The task so far: its status and its artifacts, each once. Undefined until the first event. */
@@ -121,23 +106,22 @@ export class TaskStream {
   }
 
   async *#run() {
-    const client = this.#client;
     this.#signal?.throwIfAborted();
-    await client.begin();
+    const agent = (this.#agent = await this.#begin());
     this.#signal?.throwIfAborted();
     if (this.#left) return;
-    const view = (this.#view = client.view(this));
+    const view = (this.#view = agent.watch(this));
     const { table, handle } = view;
     try {
       onAbort(this.#signal, this);
-      let verdict = table.watch(handle, client.kind(this.#id !== undefined));
+      let verdict = table.watch(handle, agent.kind(this.#id !== undefined));
       for (;;) {
-        switch ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
+        switch (stepOf(verdict)) {
           case core.WATCH_OPEN:
-            verdict = yield* this.#read(view);
+            verdict = yield* this.#read(agent, view);
             break;
           case core.WATCH_ASK:
-            verdict = yield* this.#ask(view);
+            verdict = yield* this.#ask(agent, view);
             break;
           case core.WATCH_PAUSE:
             if (!this.#next)
@@ -148,32 +132,28 @@ export class TaskStream {
           case core.WATCH_DONE:
             return;
           default:
-            throw this.#error(verdict);
+            throw this.#error(stepOf(verdict));
         }
       }
     } finally {
       offAbort(this.#signal, this);
       this.#input('stop');
-      void this.#drain(view);
+      void this.#drain(agent, view);
     }
   }
 
   /**
    * Opens the stream and reads it to its end.
+   * @param {RemoteAgent} agent
    * @param {TaskView} view
    * @returns {AsyncGenerator<Event, number>} the verdict on how it ended
    */
-  async *#read({ table, handle }) {
+  async *#read(agent, { table, handle }) {
     this.#failure = undefined;
     try {
-      const id = this.#id;
-      const abortable = this.#signal !== undefined;
-      this.#responses =
-        id === undefined
-          ? this.#client.open(this.#operation, this.#params(), abortable)
-          : this.#client.open('resubscribe', { id }, abortable, this.#lastEventId);
+      this.#responses = this.#open(agent);
       for (let response; (response = await this.#responses.next()) !== undefined;) {
-        const event = this.#client.read(response);
+        const event = agent.read(response);
         this.#polling = undefined;
         this.#lastEventId = this.#responses.lastEventId;
         if (!event) continue;
@@ -189,11 +169,27 @@ export class TaskStream {
     }
   }
 
-  /** Asks for the task. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on the answer */
-  async *#ask({ table, handle }) {
+  /** @param {RemoteAgent} agent */
+  #open(agent) {
+    const { operation = 'stream', params, signal } = this.#asked;
+    const abortable = signal !== undefined;
+    const id = this.#id;
+    if (id !== undefined) return agent.open('resubscribe', { id }, abortable, this.#lastEventId);
+    // Each attempt sends the same, whatever the message's owner does with it meanwhile: it is known by its id and its content.
+    this.#params ??= JSON.parse(JSON.stringify(params?.(agent.dialect)));
+    return agent.open(operation, /** @type {object} */ (this.#params), abortable);
+  }
+
+  /**
+   * Asks for the task.
+   * @param {RemoteAgent} agent
+   * @param {TaskView} view
+   * @returns {AsyncGenerator<Event, number>} the verdict on the answer
+   */
+  async *#ask(agent, { table, handle }) {
     let task;
     try {
-      task = await this.#client.get(/** @type {string} */ (this.#id));
+      task = await agent.get(/** @type {string} */ (this.#id));
     } catch (error) {
       this.#failure = error;
       return table.watch_asked(handle, howFailed(error), delayOf(error));
@@ -212,7 +208,7 @@ export class TaskStream {
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
     const others = id && this.#id && id !== this.#id;
     const verdict = others ? 0 : view.apply(event);
-    if (!verdict) this.#client.drop(event);
+    if (!verdict) this.#agent?.onDropped(event);
     if (id && !this.#id) {
       this.#id = id;
       this.#input('named');
@@ -235,19 +231,20 @@ export class TaskStream {
   act(verdict) {
     if (verdict & core.WATCH_CANCEL) void this.#cancel();
     if (verdict & core.WATCH_CLOSE) this.#responses?.close();
-    if ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
+    if (stepOf(verdict)) {
       this.#next = verdict;
       this.#resume();
     }
   }
 
   async #cancel() {
+    const agent = /** @type {RemoteAgent} */ (this.#agent);
     const { table, handle } = /** @type {TaskView} */ (this.#view);
     const answered = (/** @type {core.WatchEnd} */ how, delay = 0, state = core.TASK_UNKNOWN) =>
       this.act(table.watch_cancel_answered(handle, how, delay, state));
     try {
       const id = /** @type {string} */ (this.#id);
-      const { status } = await this.#client.cancel(id, reasonText(this.#signal?.reason));
+      const { status } = await agent.cancel(id, reasonText(this.#signal?.reason));
       answered(core.WATCH_ENDED, 0, readState(status.state));
     } catch (error) {
       this.#refusal = error;
@@ -260,56 +257,54 @@ export class TaskStream {
     this.act(core.WATCH_CLOSE | (core.WATCH_STEPS << core.WATCH_STEP_SHIFT));
   }
 
-  /** Why the stream ends. @param {number} verdict */
-  #error(verdict) {
-    const error = this.#reason(verdict);
+  /** Why the stream ends. @param {number} step */
+  #error(step) {
+    const error = this.#reason(step);
     if (error instanceof AbpError && this.#id)
       error.details = { ...Object(error.details), taskId: this.#id, task: this.task };
     return error;
   }
 
-  /** @param {number} verdict */
-  #reason(verdict) {
-    switch ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
-      case core.WATCH_FAIL:
-        return this.#failure;
-      case core.WATCH_STOPPED:
-        return this.#signal?.reason;
-      case core.WATCH_LATE:
-        return (
-          this.#refusal ??
-          new AbpError('TIMEOUT', 'The agent did not end the task in time after the cancel')
-        );
-      case core.WATCH_LOST:
-        return new AbpError('DISCONNECTED', 'The stream was lost before its task ended', {
-          retryable: true,
-          cause: this.#failure,
-        });
-      default:
-        return new AbpError('INTERNAL_ERROR', 'The core failed', { retryable: true });
+  /** @param {number} step */
+  #reason(step) {
+    const retryable = true;
+    if (step === core.WATCH_FAIL) return this.#failure;
+    if (step === core.WATCH_STOPPED) return this.#signal?.reason;
+    if (step === core.WATCH_LOST) {
+      const cause = this.#failure;
+      const why = 'The stream was lost before its task ended';
+      return new AbpError('DISCONNECTED', why, { retryable, cause });
     }
+    if (step !== core.WATCH_LATE)
+      return new AbpError('INTERNAL_ERROR', 'The core failed', { retryable });
+    const late = 'The agent did not end the task in time after the cancel';
+    return this.#refusal ?? new AbpError('TIMEOUT', late);
   }
 
   /**
    * Agents end a stream with its task, or when the executor returns: until then its connection is of no use, and what
    * still comes is counted.
+   * @param {RemoteAgent} agent
    * @param {TaskView} view
    */
-  async #drain(view) {
+  async #drain(agent, view) {
     const responses = this.#responses;
     try {
       for (let response; (response = await responses?.next()) !== undefined;) {
-        const event = this.#client.read(response);
+        const event = agent.read(response);
         if (event) this.#apply(event);
       }
     } catch {
       // The task has ended; how its stream does matters to nobody.
     } finally {
       responses?.close();
-      this.#client.forget(view);
+      agent.forget(view);
     }
   }
 }
+
+/** @param {number} verdict */
+const stepOf = (verdict) => (verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS;
 
 /** @param {unknown} error @returns {core.WatchEnd} how a request failed */
 function howFailed(error) {

@@ -8,7 +8,7 @@
  * called. An executor that answers with a message has a task as well, since the core knows only tasks; its sender gets the message.
  */
 import { reportError } from '../../../../js/common/errors.js';
-import { PortResponses } from '../client-port.js';
+import { PortResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { createTaskServer } from '../server.js';
 

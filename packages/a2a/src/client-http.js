@@ -4,7 +4,7 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
-import { restRequest, restResponse } from './rest.js';
+import { restRequest, restResponse, urisIn } from './rest.js';
 import { EventParser } from './sse.js';
 import { Unsent } from './unsent.js';
 
@@ -200,7 +200,7 @@ export class HttpConnection {
         ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
       });
       const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
-      if (used) this.used = used.split(',').map((uri) => uri.trim());
+      if (used) this.used = urisIn(used);
       return answer;
     };
   }

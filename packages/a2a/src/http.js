@@ -5,11 +5,14 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { isLoopback } from '../../untrusted/src/addresses.js';
+import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { exactOrigin } from '../../../js/common/origins.js';
-import { refuse, versionOf } from './requests.js';
+import { isRecord } from '../../../js/common/values.js';
 import { FetchResponse, HttpReply, JSON_TYPE } from './http-reply.js';
-import { looksLikeRoute, mergeParams, readQuery, routeOf, versionIn } from './rest.js';
+import { refuse, versionOf } from './requests.js';
+import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
 
+/** @import { Backlog } from './backlog.js' */
 /** @import { TaskServer } from './server.js' */
 /** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*' }} HttpOptions */
 
@@ -27,7 +30,7 @@ import { looksLikeRoute, mergeParams, readQuery, routeOf, versionIn } from './re
  * @property {unknown} user
  * @property {boolean} shared whether others serve the paths that are not ours
  * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
- * @property {() => void} refused called when the body is not read to its end
+ * @property {() => void} [refused] called when the body is not read to its end
  */
 /** @typedef {[reason: string, message: string, status?: number]} Refusal `status` is that of HTTP, if it is not 200 */
 
@@ -59,11 +62,11 @@ async function answer(server, asked, reply, options) {
   /** @param {number} status @param {object} [more] */
   const send = (status, more = {}) => {
     reply.send(status, more);
-    asked.refused();
+    asked.refused?.();
     return true;
   };
   if (!isOwnName(asked, options.hosts)) return send(403);
-  const version = headers['a2a-version'] ?? versionIn(query);
+  const version = headers['a2a-version'] ?? query.get('A2A-Version') ?? undefined;
   if (!headers['a2a-extensions'] && headers['x-a2a-extensions'])
     reply.extensionsHeader = 'x-a2a-extensions';
   const allowed = allowOrigin(headers.origin, origins, reply);
@@ -95,21 +98,22 @@ async function answer(server, asked, reply, options) {
     // In HTTP+JSON each error has a status.
     if (text[2]) reply.status = text[2];
     refuse(reply, dialect, text[0], text[1]);
-    asked.refused();
+    asked.refused?.();
     return true;
   }
-  const extensions = readExtensions(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
+  const extensions = urisIn(headers['a2a-extensions'] ?? headers['x-a2a-extensions']);
   const caller = { version, headers, user, extensions };
   if (!route) await server.receive(text, caller, reply);
   else if (version && versionOf(version) !== '1.0')
     refuse(reply, dialect, 'VERSION_NOT_SUPPORTED', `HTTP+JSON needs A2A 1.0, not ${version}`);
   else {
-    const { method, params } = route;
-    await server.receive(text || '{}', caller, reply, (body) => ({
-      jsonrpc: '2.0',
-      method,
-      params: mergeParams(params, verb === 'POST' ? body : readQuery(query)),
-    }));
+    const { method, params: named } = route;
+    await server.receive(text || '{}', caller, reply, (body) => {
+      const given = verb === 'POST' ? body : readQuery(query);
+      // Those in the path take precedence. What is no object is refused.
+      const params = isRecord(given) ? { ...given, ...named } : (given ?? named);
+      return { jsonrpc: '2.0', method, params };
+    });
   }
   return true;
 }
@@ -139,13 +143,6 @@ function isOwnName({ host, local }, hosts) {
     ? hosts.some((one) => [name, host.toLowerCase()].includes(one.toLowerCase()))
     : isLoopback(name);
 }
-
-/** @param {string} [header] */
-const readExtensions = (header = '') =>
-  header
-    .split(',')
-    .map((uri) => uri.trim())
-    .filter(Boolean);
 
 /**
  * Lets pages of an origin read the answer, if that is allowed.
@@ -194,6 +191,24 @@ const tooLarge = (longest) => [
   413,
 ];
 
+/**
+ * A body as text.
+ * @param {ReturnType<typeof iteratorOf>} chunks
+ * @param {number} longest
+ * @returns {Promise<string | Refusal>}
+ */
+async function readText(chunks, longest) {
+  const decoder = new TextDecoder();
+  let text = '';
+  for (let next; !(next = await chunks.next()).done;) {
+    text += decoder.decode(/** @type {Uint8Array} */ (next.value), { stream: true });
+    if (text.length <= longest) continue;
+    await chunks.return?.();
+    return tooLarge(longest);
+  }
+  return text + decoder.decode();
+}
+
 // --- Cards ---------------------------------------------------------------------------------------------
 
 /**
@@ -241,7 +256,7 @@ function hashOf(text) {
 /**
  * @param {TaskServer} server
  * @param {HttpOptions} options
- * @param {import('./backlog.js').Backlog} backlog
+ * @param {Backlog} backlog
  * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes Node's
  *   `IncomingMessage` and `ServerResponse`
  */
@@ -273,29 +288,14 @@ export const httpListener = (server, options, backlog) => async (request, respon
 const originOf = (scheme, host) =>
   host && /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? `${scheme}://${host}` : '';
 
-/**
- * @param {any} request
- * @param {number} longest
- * @returns {Promise<string | Refusal | undefined>} undefined if it was broken off
- */
-function textOf(request, longest) {
+/** @param {any} request @param {number} longest @returns {Promise<string | Refusal | undefined>} undefined if it was broken off */
+async function textOf(request, longest) {
   const { body } = request; // set if a body parser ran before
-  if (body instanceof Uint8Array) return Promise.resolve(new TextDecoder().decode(body));
-  if (body !== undefined)
-    return Promise.resolve(typeof body === 'string' ? body : JSON.stringify(body));
-  return new Promise((resolve) => {
-    const decoder = new TextDecoder();
-    let text = '';
-    request.on('data', (/** @type {Uint8Array} */ chunk) => {
-      if (text.length + chunk.length > longest) {
-        request.removeAllListeners('data');
-        resolve(tooLarge(longest));
-      } else text += decoder.decode(chunk, { stream: true });
-    });
-    request.on('end', () => resolve(text + decoder.decode()));
-    request.on('close', () => resolve(undefined));
-    request.on('error', () => resolve(undefined));
-  });
+  if (body instanceof Uint8Array) return new TextDecoder().decode(body);
+  if (body !== undefined) return typeof body === 'string' ? body : JSON.stringify(body);
+  // The answer is sent by the same socket, even if the body is not read to its end.
+  const chunks = request.iterator({ destroyOnReturn: false });
+  return readText(chunks, longest).catch(() => undefined);
 }
 
 // --- fetch ---------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ function textOf(request, longest) {
  * @param {TaskServer} server
  * @param {Request} request
  * @param {HttpOptions} options
- * @param {import('./backlog.js').Backlog} backlog
+ * @param {Backlog} backlog
  * @param {unknown} user
  * @returns {Promise<Response>}
  */
@@ -323,30 +323,16 @@ export async function respond(server, request, options, backlog, user) {
     headers: Object.fromEntries(request.headers),
     user,
     shared: false,
-    text: (/** @type {number} */ longest) => bodyOf(request, longest),
-    refused: () => {},
+    text: (/** @type {number} */ longest) =>
+      // In Firefox requests have no `body`.
+      readText(iteratorOf(request.body ?? wholeOf(request)), longest),
   };
   // Not awaited: the response of a stream is there as soon as it begins.
   void safeAnswer(server, asked, reply, options);
   return response.response;
 }
 
-/** @param {Request} request @param {number} longest @returns {Promise<string | Refusal>} */
-async function bodyOf(request, longest) {
-  // In Firefox requests have no `body`.
-  if (!request.body) {
-    const whole = await request.text();
-    return whole.length > longest ? tooLarge(longest) : whole;
-  }
-  const decoder = new TextDecoder();
-  let text = '';
-  const reader = request.body.getReader();
-  for (let next; !(next = await reader.read()).done;) {
-    if (text.length + next.value.length > longest) {
-      await reader.cancel();
-      return tooLarge(longest);
-    }
-    text += decoder.decode(next.value, { stream: true });
-  }
-  return text + decoder.decode();
+/** @param {Request} request */
+async function* wholeOf(request) {
+  yield new Uint8Array(await request.arrayBuffer());
 }

@@ -4,7 +4,7 @@
  * mounted at, a tenant) is ignored.
  */
 import { AbpError } from '../../../js/common/errors.js';
-import { getOwn, isObject } from '../../../js/common/values.js';
+import { getOwn } from '../../../js/common/values.js';
 import { DIALECTS } from './dialects.js';
 
 const { methods, codes } = DIALECTS['1.0'];
@@ -28,6 +28,13 @@ const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
   const named = path.replace(/\{\+(\w+)\}/, '(?<$1>[^/]+)').replace(/\{(\w+)\}/, '(?<$1>[^/:]*)');
   return { verb, path, method, pattern: new RegExp(`${named}$`) };
 });
+
+/** The URIs in a header that names extensions. @param {string} [header] */
+export const urisIn = (header = '') =>
+  header
+    .split(',')
+    .map((uri) => uri.trim())
+    .filter(Boolean);
 
 // --- The agent's side ----------------------------------------------------------------------------------
 
@@ -105,17 +112,6 @@ export function errorBody({ code: number, message, data = [] }, status) {
     : (STATUS.get(number) ?? { code: 500, status: 'INTERNAL' });
   return { error: { code: status ?? code, status: name, message, details: data } };
 }
-
-/**
- * The parameters of a request. Those in the path take precedence.
- * @param {Record<string, unknown>} named by the path
- * @param {unknown} given by the body or the query
- */
-export const mergeParams = (named, given) =>
-  isObject(given) && !Array.isArray(given) ? { ...given, ...named } : (given ?? named);
-
-/** The version in the query, which may be there instead of in a header. @param {URLSearchParams} query */
-export const versionIn = (query) => getOwn(Object.fromEntries(query), 'A2A-Version');
 
 // --- The client's side ---------------------------------------------------------------------------------
 

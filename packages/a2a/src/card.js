@@ -1,56 +1,51 @@
 /** The agent card: written once, in the form of A2A 1.0, and printed in the form of each version. */
 import { REPEATS } from './ids.js';
 
-/** The versions that this agent speaks, the preferred one first. */
-const SPOKEN = [
-  { protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
-  { protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
-  { protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
-];
-
 /** @typedef {'1.0' | '0.3' | '0.2' | 'gem'} CardVersion */
-
-/**
- * @typedef {object} CardInterface
- * @property {string} [url] the agent's, if there is none
- * @property {string} [protocolBinding]
- * @property {string} [protocolVersion]
- * @property {string} [tenant]
- */
-
+/** @typedef {{ url?: string, protocolBinding?: string, protocolVersion?: string, tenant?: string }} CardInterface */
 /** @typedef {{ schemes?: Record<string, { list?: string[] } | undefined> }} SecurityRequirement */
 
 /**
- * @typedef {object} CardSkill
- * @property {string} [id] its name, if there is none
- * @property {string} name
- * @property {string} [description]
- * @property {string[]} [tags]
- * @property {string[]} [examples]
- * @property {string[]} [inputModes]
- * @property {string[]} [outputModes]
- * @property {SecurityRequirement[]} [securityRequirements]
- */
-
-/**
- * A card as it is written: in the form of 1.0. Absent members have defaults.
+ * A card as it is written, in the form of 1.0: what is read of it here.
  * @typedef {object} AgentCard
  * @property {string} name
- * @property {string} [description]
- * @property {string} [version] the agent's own
- * @property {string} [url]
+ * @property {string} [url] of the interfaces that have none
  * @property {CardInterface[]} [supportedInterfaces]
  * @property {{ streaming?: boolean, extensions?: { uri: string, required?: boolean }[] }} [capabilities]
- * @property {CardSkill[]} [skills]
- * @property {string[]} [defaultInputModes]
- * @property {string[]} [defaultOutputModes]
- * @property {Record<string, SecurityScheme>} [securitySchemes]
- * @property {SecurityRequirement[]} [securityRequirements]
+ * @property {object[]} [skills]
  * @property {object} [provider]
- * @property {string} [documentationUrl]
  * @property {string} [iconUrl]
  * @property {object[]} [signatures]
  */
+
+/** What a card has where it is silent: the interfaces are the versions that this agent speaks, the preferred one first. */
+const CARD = {
+  description: '',
+  version: '1.0',
+  supportedInterfaces: [
+    { protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    { protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+    { protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+  ],
+  skills: [],
+  defaultInputModes: ['text/plain'],
+  defaultOutputModes: ['text/plain'],
+  securitySchemes: {},
+  securityRequirements: [],
+  documentationUrl: '',
+  signatures: [],
+};
+/** What a skill has, besides its name and its id. */
+const SKILL = {
+  ...{ description: '', tags: [], examples: [] },
+  ...{ inputModes: [], outputModes: [], securityRequirements: [] },
+};
+
+/** The members that have defaults. @param {any} object @param {object} defaults @returns {any} */
+const withDefaults = (object, defaults) =>
+  Object.fromEntries(
+    Object.entries(defaults).map(([name, otherwise]) => [name, object[name] ?? otherwise]),
+  );
 
 /**
  * The version of the card for a request that names no version: that of the agent's preferred interface, or 1.0.
@@ -59,24 +54,15 @@ const SPOKEN = [
  */
 export const preferredVersion = (card) => (isLegacy(card.supportedInterfaces?.[0]) ? '0.3' : '1.0');
 
+/** @param {CardInterface | undefined} one of a card's interfaces */
+const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
+
+/** What every agent here has. */
 const OWN_EXTENSION = {
   uri: REPEATS,
   description: 'A message that comes again from its sender is taken once',
   required: false,
 };
-
-/**
- * The extensions of an agent: those of its card, and the one that every agent here has.
- * @param {AgentCard} card
- * @returns {{ uri: string, required?: boolean }[]}
- */
-export const extensionsOf = ({ capabilities }) => [
-  ...(capabilities?.extensions ?? []).filter(({ uri }) => uri !== REPEATS),
-  OWN_EXTENSION,
-];
-
-/** @param {CardInterface | undefined} one of a card's interfaces */
-const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
 /**
  * Prints a card.
@@ -89,33 +75,32 @@ const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 export function printCard(card, version, url, pushNotifications = false) {
   // A change would invalidate the signature.
   if (version === '1.0' && card.signatures?.length) return card;
-  /** @type {CardInterface[]} */
-  const interfaces = card.supportedInterfaces ?? SPOKEN;
-  const supportedInterfaces = interfaces.map((one) => ({
-    protocolBinding: 'JSONRPC',
-    tenant: '',
-    ...one,
+  const { name, provider, iconUrl } = card;
+  const { supportedInterfaces: given, skills: written, ...rest } = withDefaults(card, CARD);
+  const { description, version: agentVersion, securitySchemes, securityRequirements } = rest;
+  const who = { name, description, version: agentVersion };
+  /** @type {(CardInterface & { url: string })[]} */
+  const supportedInterfaces = given.map((/** @type {CardInterface} */ one) => ({
+    ...{ protocolBinding: 'JSONRPC', tenant: '', ...one },
     url: one.url ?? card.url ?? url,
   }));
-  const { name, description = '', version: agentVersion = '1.0' } = card;
-  const who = { name, description, version: agentVersion };
-  const { defaultInputModes = ['text/plain'], defaultOutputModes = ['text/plain'] } = card;
-  const { provider, documentationUrl, iconUrl, signatures = [] } = card;
   const streaming = card.capabilities?.streaming !== false;
-  const extensions = extensionsOf(card);
-  const { securitySchemes = {}, securityRequirements = [] } = card;
-  const security = securityRequirements.map(legacyRequirement);
-  const skills = (card.skills ?? []).map(skillOf);
+  const extensions = (card.capabilities?.extensions ?? [])
+    .filter(({ uri }) => uri !== REPEATS)
+    .concat(OWN_EXTENSION);
+  /** @type {any[]} */
+  const skills = written.map((/** @type {any} */ { id, name, ...skill }) => ({
+    ...{ id: id ?? name, name },
+    ...withDefaults(skill, SKILL),
+  }));
   const optional = filled({ provider, iconUrl });
   if (version === '1.0')
     return {
-      ...who,
-      supportedInterfaces,
+      ...{ name, supportedInterfaces, skills, ...rest, ...optional },
       capabilities: { streaming, pushNotifications, extensions, extendedAgentCard: false },
-      ...{ securitySchemes, securityRequirements, defaultInputModes, defaultOutputModes, skills },
-      ...{ documentationUrl: documentationUrl ?? '', signatures, ...optional },
     };
   const jsonRpc = supportedInterfaces.find((one) => one.protocolBinding === 'JSONRPC');
+  const security = securityRequirements.map(legacyRequirement);
   if (version === 'gem')
     return {
       ...who,
@@ -132,6 +117,7 @@ export function printCard(card, version, url, pushNotifications = false) {
     .filter((one) => one !== preferred)
     .map((one) => ({ url: one.url, transport: one.protocolBinding }));
   const schemes = Object.entries(securitySchemes).map(([key, one]) => [key, legacyScheme(one)]);
+  const { defaultInputModes, defaultOutputModes, documentationUrl, signatures } = rest;
   return {
     ...who,
     url: preferred.url,
@@ -143,8 +129,8 @@ export function printCard(card, version, url, pushNotifications = false) {
       ...filled({ additionalInterfaces }),
     }),
     capabilities: { streaming, pushNotifications, extensions },
-    ...filled({ securitySchemes: Object.fromEntries(schemes), security }),
     ...{ defaultInputModes, defaultOutputModes, skills: skills.map(legacySkill) },
+    ...filled({ securitySchemes: Object.fromEntries(schemes), security }),
     ...filled({ documentationUrl, signatures }),
     ...optional,
   };
@@ -165,14 +151,11 @@ const SCHEMES = /** @type {const} */ ([
   ['mtlsSecurityScheme', 'mutualTLS'],
 ]);
 
-/** @typedef {Partial<Record<(typeof SCHEMES)[number][0], { location?: string }>>} SecurityScheme */
-
-/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {SecurityScheme} scheme */
+/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {any} scheme */
 function legacyScheme(scheme) {
   const [member, type] = SCHEMES.find(([member]) => scheme[member]) ?? [];
-  const stated = member && scheme[member];
-  if (!stated) return scheme;
-  const { location, ...rest } = stated;
+  if (!member) return scheme;
+  const { location, ...rest } = scheme[member];
   return { type, ...rest, ...(location && { in: location }) };
 }
 
@@ -180,19 +163,7 @@ function legacyScheme(scheme) {
 const legacyRequirement = ({ schemes = {} }) =>
   Object.fromEntries(Object.entries(schemes).map(([key, scopes]) => [key, scopes?.list ?? []]));
 
-/** @param {CardSkill} skill */
-const skillOf = (skill) => ({
-  id: skill.id ?? skill.name,
-  name: skill.name,
-  description: skill.description ?? '',
-  tags: skill.tags ?? [],
-  examples: skill.examples ?? [],
-  inputModes: skill.inputModes ?? [],
-  outputModes: skill.outputModes ?? [],
-  securityRequirements: skill.securityRequirements ?? [],
-});
-
-/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {ReturnType<typeof skillOf>} skill */
+/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {any} skill */
 function legacySkill({ examples, inputModes, outputModes, securityRequirements, ...skill }) {
   const security = securityRequirements.map(legacyRequirement);
   return { ...skill, ...filled({ examples, inputModes, outputModes, security }) };

@@ -5,7 +5,7 @@
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
 import { restRequest, restResponse, urisIn } from './rest.js';
-import { EventParser } from './sse.js';
+import { eventParser } from './sse.js';
 import { Unsent } from './unsent.js';
 
 /**
@@ -105,8 +105,7 @@ export class HttpConnection {
     for (const place of new Set(places.map(String))) {
       const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
       try {
-        const answer = new HttpResponses(this.#request(new URL(place), init), this.#limits, true);
-        const card = await within(timeout, answer);
+        const card = await within(timeout, this.#ask(new URL(place), init));
         if (getOwn(card, 'capabilities')) return card;
       } catch (error) {
         // Some servers answer unknown paths with an HTML page.
@@ -178,31 +177,36 @@ export class HttpConnection {
     const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
     const url = path ? new URL(this.#url.href.replace(/\/*$/, path)) : this.#url;
     const read = this.#rest ? restResponse : undefined;
-    return new HttpResponses(this.#request(url, init), this.#limits, abortable, read);
+    return this.#ask(url, init, abortable, read);
   }
 
   /**
    * @param {URL} url
    * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
-   * @returns {(signal: AbortSignal | undefined) => Promise<Response>}
+   * @param {boolean} [abortable]
+   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
    */
-  #request(url, init) {
-    // A browser's fetch throws when it is called as a method.
+  #ask(url, init, abortable = true, read = undefined) {
+    const controller = abortable ? new AbortController() : undefined;
+    const answer = this.#fetch(url, { ...init, signal: controller?.signal });
+    return new HttpResponses(answer, controller, this.#limits, read);
+  }
+
+  /** @param {URL} url @param {RequestInit} init */
+  async #fetch(url, init) {
     const { fetch: own, headers } = this.#options;
+    // A browser's fetch throws when it is called as a method.
     const ask = own ?? fetch;
-    return async (signal) => {
-      const answer = await ask(url, {
-        ...init,
-        headers: { ...(url.origin === this.#given.origin && headers), ...init.headers },
-        signal,
-        // A redirect could take the message and the credentials elsewhere.
-        redirect: 'manual',
-        ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
-      });
-      const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
-      if (used) this.used = urisIn(used);
-      return answer;
-    };
+    const answer = await ask(url, {
+      ...init,
+      headers: { ...(url.origin === this.#given.origin && headers), ...init.headers },
+      // A redirect could take the message and the credentials elsewhere.
+      redirect: 'manual',
+      ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
+    });
+    const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
+    if (used) this.used = urisIn(used);
+    return answer;
   }
 }
 
@@ -233,30 +237,29 @@ export async function within(timeout, responses) {
 
 /** @implements {Responses} */
 class HttpResponses {
-  /** @type {AbortController | undefined} */
+  #answer;
   #controller;
-  #closed = false;
-  #toResponse;
-  #response;
   #limits;
+  #toResponse;
   #responses = this.#read();
+  #closed = false;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
   #reader;
   lastEventId = '';
 
   /**
-   * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
+   * @param {Promise<Response>} answer
+   * @param {AbortController | undefined} controller of the request
    * @param {{ event: number, body: number }} limits
-   * @param {boolean} abortable
    * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
    */
-  constructor(request, limits, abortable, read = (body) => body) {
+  constructor(answer, controller, limits, read = (body) => body) {
+    this.#answer = answer;
+    this.#controller = controller;
     this.#limits = limits;
     this.#toResponse = read;
-    if (abortable) this.#controller = new AbortController();
-    this.#response = request(this.#controller?.signal);
     // If it is closed before it is read, its error is of no interest.
-    this.#response.catch(() => {});
+    answer.catch(() => {});
   }
 
   close() {
@@ -274,16 +277,29 @@ class HttpResponses {
   /** @returns {AsyncGenerator<unknown, undefined>} */
   async *#read() {
     try {
-      const response = await this.#head();
-      this.#reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
-      if (this.#closed) this.#reader.cancel().catch(() => {});
-      if (!response.ok || !STREAM_TYPE.test(typeOf(response))) {
-        yield this.#parse(await this.#body(response));
+      const answer = await this.#answer.catch((cause) => {
+        const code = getOwn(cause?.cause, 'code');
+        const Kind = NOT_CONNECTED.test(String(code)) ? Unsent : AbpError;
+        const why = 'The agent cannot be reached';
+        throw new Kind('TRANSPORT_ERROR', why, { retryable: true, cause });
+      });
+      const { status, headers, body, type: kind } = answer;
+      if (kind === 'opaqueredirect' || (status >= 300 && status < 400)) {
+        const why = `The agent redirects to ${headers.get('location') ?? 'another place'}: use that URL`;
+        throw new AbpError('TRANSPORT_ERROR', why, { details: { status } });
+      }
+      if (!body) throw malformed(`The agent sent an empty answer (HTTP ${status})`);
+      const reader = (this.#reader = body.getReader());
+      if (this.#closed) reader.cancel().catch(() => {});
+      const type = headers.get('content-type') ?? 'none';
+      if (!answer.ok || !STREAM_TYPE.test(type)) {
+        yield this.#parse(await this.#body(answer, type, reader));
         return;
       }
-      const parser = new EventParser(this.#limits.event);
-      for (let bytes; (bytes = await this.#chunk().catch(() => undefined));)
-        for (const { data, id } of parser.push(bytes)) {
+      const parse = eventParser(this.#limits.event);
+      // When the connection breaks, the stream ends: whoever reads it finds out what became of its task.
+      for (let bytes; (bytes = (await reader.read().catch(() => undefined))?.value);)
+        for (const { data, id } of parse(bytes)) {
           this.lastEventId = id;
           yield this.#parse(data);
         }
@@ -294,31 +310,28 @@ class HttpResponses {
     }
   }
 
-  /** @returns {Promise<Response>} with a body */
-  async #head() {
-    const response = await this.#response.catch((cause) => {
-      const code = getOwn(cause?.cause, 'code');
-      const Kind = NOT_CONNECTED.test(String(code)) ? Unsent : AbpError;
-      throw new Kind('TRANSPORT_ERROR', 'The agent cannot be reached', { retryable: true, cause });
-    });
-    const { status, headers } = response;
-    if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
-      const to = headers.get('location') ?? 'another place';
-      throw new AbpError('TRANSPORT_ERROR', `The agent redirects to ${to}: use that URL`, {
-        details: { status },
-      });
-    }
-    if (!response.body) throw malformed(`The agent sent an empty answer (HTTP ${status})`);
-    return response;
-  }
-
-  /** The text of an answer that is no stream. @param {Response} response */
-  async #body(response) {
-    const { ok, status, headers } = response;
-    const type = typeOf(response);
+  /**
+   * The text of an answer that is no stream.
+   * @param {Response} answer
+   * @param {string} type
+   * @param {ReadableStreamDefaultReader<Uint8Array>} reader
+   */
+  async #body({ ok, status, headers }, type, reader) {
     const isJson = JSON_TYPE.test(type);
     if (ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
-    const body = await this.#text(Number(headers.get('content-length')));
+    const { body: limit } = this.#limits;
+    const decoder = new TextDecoder();
+    const announced = Number(headers.get('content-length'));
+    let body = '';
+    let size = announced > limit ? announced : 0;
+    while (size <= limit) {
+      const { value } = await reader.read().catch(() => Promise.reject(disconnected()));
+      if (!value) break;
+      size += value.length;
+      body += decoder.decode(value, { stream: true });
+    }
+    if (size > limit)
+      throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
     if (ok) return body;
     // Some agents send an error status with a JSON-RPC error as the body.
     const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
@@ -336,26 +349,6 @@ class HttpResponses {
     });
   }
 
-  /** @returns {Promise<Uint8Array | undefined>} undefined at the end */
-  async #chunk() {
-    return (await this.#reader?.read())?.value;
-  }
-
-  /** Reads the body. @param {number} announced its length in bytes, if the agent names it */
-  async #text(announced) {
-    const { body: limit } = this.#limits;
-    const decoder = new TextDecoder();
-    let text = '';
-    let size = announced > limit ? announced : 0;
-    const next = () => this.#chunk().catch(() => Promise.reject(disconnected()));
-    for (let bytes; size <= limit && (bytes = await next());) {
-      size += bytes.length;
-      text += decoder.decode(bytes, { stream: true });
-    }
-    if (size <= limit) return text;
-    throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
-  }
-
   /** @param {string} text */
   #parse(text) {
     let body;
@@ -367,9 +360,6 @@ class HttpResponses {
     return this.#toResponse(body);
   }
 }
-
-/** @param {Response} response */
-const typeOf = ({ headers }) => headers.get('content-type') ?? 'none';
 
 /** What Retry-After says, in ms: seconds, or a date. @param {Headers} headers */
 function retryAfterOf(headers) {

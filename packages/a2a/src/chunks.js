@@ -18,8 +18,8 @@ const NOTHING = { parts: [{ text: '' }] };
  * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a `TypeError` for anything else
  */
 export async function tellReturned(context, given) {
-  if (isStream(given)) await new Chunks(context, given).run();
-  else if (isIterator(given)) await new Chunks(context, delegate(given)).run();
+  if (isStream(given)) await tellChunks(context, given);
+  else if (isIterator(given)) await tellChunks(context, delegate(given));
   else {
     const { lastChunk = true, ...artifact } = readChunk(given);
     context.emitArtifact(/** @type {Chunk} */ (artifact), { lastChunk });
@@ -37,61 +37,47 @@ async function* delegate(source) {
   return yield* source;
 }
 
-class Chunks {
-  #context;
-  #iteration;
+/** @param {import('./task.js').ExecutorContext} context @param {unknown} source */
+async function tellChunks(context, source) {
+  const { signal } = context;
+  const iteration = new Iteration(source);
   /** The id of the artifact that chunks without an id belong to. */
-  #id = newId();
+  const id = newId();
   /** Ids of the artifacts that have begun, and whether more of them is to come. @type {Map<string, boolean>} */
-  #artifacts = new Map();
-
-  /** @param {import('./task.js').ExecutorContext} context @param {unknown} source */
-  constructor(context, source) {
-    this.#context = context;
-    this.#iteration = new Iteration(source);
-  }
-
-  async run() {
-    const { signal } = this.#context;
-    if (signal.aborted) this.handleEvent();
-    else onAbort(signal, this);
-    try {
-      const { returned, value } = await this.#iteration.run(async (chunk) => {
-        // The task may have ended by what the executor said itself.
-        if (!(await this.#emit(chunk))) this.#iteration.stop();
-        return breathe();
-      });
-      if (!returned && signal.aborted) throw signal.reason;
-      // Of a task that was cancelled no artifact is complete.
-      if (!returned || signal.aborted) return;
-      if (value !== undefined && value !== null) await this.#emit(value, true);
-      for (const [artifactId, isOpen] of this.#artifacts)
-        if (isOpen) await this.#emit({ artifactId, ...NOTHING }, true);
-    } finally {
-      offAbort(signal, this);
-    }
-  }
-
+  const artifacts = new Map();
   /** @param {unknown} chunk @param {boolean} [last] @returns {Promise<boolean>} whether it was told */
-  async #emit(chunk, last = false) {
+  const emit = async (chunk, last = false) => {
     const { lastChunk = last, ...artifact } = readChunk(chunk);
-    const artifactId = artifact.artifactId || this.#id;
-    const append = this.#artifacts.has(artifactId);
-    this.#artifacts.set(artifactId, !lastChunk);
+    const artifactId = artifact.artifactId || id;
+    const append = artifacts.has(artifactId);
+    artifacts.set(artifactId, !lastChunk);
     for (;;) {
       try {
-        return this.#context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
+        return context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
       } catch (error) {
         // Too much waits to be stored: the source waits, too.
         if (getOwn(error, 'code') !== 'RATE_LIMITED') throw error;
-        await this.#context.flushed();
+        await context.flushed();
       }
     }
-  }
-
-  /** The run was cancelled. */
-  handleEvent() {
-    this.#iteration.stop(this.#context.signal.reason);
+  };
+  const cancel = { handleEvent: () => iteration.stop(signal.reason) };
+  if (signal.aborted) cancel.handleEvent();
+  else onAbort(signal, cancel);
+  try {
+    const { returned, value } = await iteration.run(async (chunk) => {
+      // The task may have ended by what the executor said itself.
+      if (!(await emit(chunk))) iteration.stop();
+      return breathe();
+    });
+    if (!returned && signal.aborted) throw signal.reason;
+    // Of a task that was cancelled no artifact is complete.
+    if (!returned || signal.aborted) return;
+    if (value !== undefined && value !== null) await emit(value, true);
+    for (const [artifactId, isOpen] of artifacts)
+      if (isOpen) await emit({ artifactId, ...NOTHING }, true);
+  } finally {
+    offAbort(signal, cancel);
   }
 }
 

@@ -374,7 +374,8 @@ const V10 = {
     return { [`${event.kind}Update`]: compact({ ...body, ...flags, metadata }) };
   },
   list(tasks, page) {
-    return { tasks: tasks.map((task) => this.task(task)), ...page };
+    const printed = tasks.map((task) => this.task(task));
+    return this.pages ? { tasks: printed, ...page } : printed;
   },
 };
 
@@ -459,9 +460,6 @@ const GEM = {
     // Not that the stream ends, but that the task has.
     const final = ENDS.includes(event.status.state);
     return { ...body, final, type: 'TaskStatusUpdateEvent' };
-  },
-  list(tasks) {
-    return tasks.map((task) => this.task(task));
   },
 };
 

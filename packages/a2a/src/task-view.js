@@ -29,9 +29,8 @@ export class TaskView {
     this.table = table;
     this.#room = room;
     const handle = table.add(name, core.TASK_UNKNOWN);
-    if (handle < 0) {
+    if (handle < 0)
       throw new AbpError('RATE_LIMITED', 'Too many tasks at once', { retryable: true });
-    }
     /** The task in the table. */
     this.handle = /** @type {core.Task} */ (handle);
   }
@@ -45,94 +44,67 @@ export class TaskView {
       this.message = event.message;
       return this.table.watch_replied(this.handle);
     }
-    if (event.kind === 'artifact') {
-      this.#task(event.taskId, event.contextId);
-      return this.#artifact(event.artifact, event.append) ? core.TASK_TELL : 0;
+    const id = event.kind === 'task' ? event.task.id : event.taskId;
+    const { contextId } = event.kind === 'task' ? event.task : event;
+    const status = /** @type {const} */ ({ state: 'unknown' });
+    const task = (this.task ??= { id, contextId, status, artifacts: [], history: [] });
+    if (event.kind === 'artifact')
+      return this.#artifact(task, event.artifact, event.append) ? core.TASK_TELL : 0;
+    if (event.kind === 'status') {
+      const verdict = this.#status(task, event.status, core.TASK_NEWS);
+      // As agents keep it: what they said with a status is a part of the dialogue.
+      if (verdict & core.TASK_TELL && event.status.message)
+        this.#remember(task, event.status.message);
+      return verdict;
     }
-    if (event.kind === 'task') {
-      const { artifacts, ...rest } = event.task;
-      this.#task(rest.id, rest.contextId).history = [];
-      this.#room += this.#historySize;
-      this.#historySize = 0;
-      for (const message of rest.history) this.#remember(message);
-      // The last snapshot of a task may come with artifacts that no event brought.
-      for (const artifact of artifacts) this.#artifact(artifact, false);
-      return this.#status(rest.status, core.TASK_NEWS | core.TASK_SNAPSHOT, rest.metadata);
-    }
-    this.#task(event.taskId, event.contextId);
-    const verdict = this.#status(event.status, core.TASK_NEWS);
-    // As agents keep it: what they said with a status is a part of the dialogue.
-    if (verdict & core.TASK_TELL && event.status.message) this.#remember(event.status.message);
-    return verdict;
+    const { artifacts, history, metadata } = event.task;
+    task.history = [];
+    this.#room += this.#historySize;
+    this.#historySize = 0;
+    for (const message of history) this.#remember(task, message);
+    // The last snapshot of a task may come with artifacts that no event brought.
+    for (const artifact of artifacts) this.#artifact(task, artifact, false);
+    return this.#status(task, event.task.status, core.TASK_NEWS | core.TASK_SNAPSHOT, metadata);
   }
 
   forget() {
     this.table.forget(this.handle);
   }
 
-  /**
-   * @param {string} id
-   * @param {string} contextId
-   * @returns {Task}
-   */
-  #task(id, contextId) {
-    this.task ??= { id, contextId, status: { state: 'unknown' }, artifacts: [], history: [] };
-    return this.task;
-  }
-
-  /** Keeps a message; of a longer dialogue the earliest are let go. @param {Message} message */
-  #remember(message) {
-    const { history } = /** @type {Task} */ (this.task);
+  /** Keeps a message; of a longer dialogue the earliest are let go. @param {Task} task @param {Message} message */
+  #remember({ history }, message) {
+    const count = (/** @type {number} */ size) => {
+      this.#historySize += size;
+      this.#room -= size;
+    };
     history.push(message);
-    this.#count(sizeOf(message.parts));
-    while (history.length > MAX_HISTORY_MESSAGES || (this.#room < 0 && history.length > 1)) {
-      this.#count(-sizeOf(/** @type {Message} */ (history.shift()).parts));
-    }
+    count(sizeOf(message.parts));
+    while (history.length > MAX_HISTORY_MESSAGES || (this.#room < 0 && history.length > 1))
+      count(-sizeOf(/** @type {Message} */ (history.shift()).parts));
   }
 
-  /** @param {number} size */
-  #count(size) {
-    this.#historySize += size;
-    this.#room -= size;
-  }
-
-  /**
-   * @param {Status} status
-   * @param {number} what
-   * @param {Metadata} [metadata]
-   */
-  #status(status, what, metadata) {
+  /** @param {Task} task @param {Status} status @param {number} what @param {Metadata} [metadata] */
+  #status(task, status, what, metadata) {
     const verdict = this.table.says(this.handle, 0, readState(status.state), what);
-    if (verdict & core.TASK_TELL) {
-      Object.assign(/** @type {Task} */ (this.task), { status, ...(metadata && { metadata }) });
-    }
+    if (verdict & core.TASK_TELL) Object.assign(task, { status, ...(metadata && { metadata }) });
     return verdict;
   }
 
-  /**
-   * @param {Artifact} artifact
-   * @param {boolean} append
-   * @returns {number} 0 if it came too late
-   */
-  #artifact(artifact, append) {
-    const { artifacts } = /** @type {Task} */ (this.task);
+  /** @param {Task} task @param {Artifact} artifact @param {boolean} append @returns {number} 0 if it came too late */
+  #artifact({ artifacts }, artifact, append) {
     const verdict = this.table.artifact(this.handle, 0, artifact.artifactId, append);
     if (verdict < 0) {
       const code = verdict === E_LIMIT ? 'TOO_LARGE' : 'INVALID_AGENT_RESPONSE';
       throw new AbpError(code, `The artifact "${artifact.artifactId}" cannot be kept`);
     }
-    const place = verdict >> 2;
+    const [what, place] = [verdict & 3, verdict >> 2];
     const { parts } = artifact;
-    switch (verdict & 3) {
-      case core.ARTIFACT_DROP:
-        return 0;
-      case core.ARTIFACT_APPEND:
-        artifacts[place].parts.push(...parts);
-        break;
-      default:
-        this.#room += artifacts[place] ? sizeOf(artifacts[place].parts) : 0;
-        // The parts that may follow are ours to add; the event stays as it came.
-        artifacts[place] = { ...artifact, parts: [...parts] };
+    if (what === core.ARTIFACT_DROP) return 0;
+    if (what === core.ARTIFACT_APPEND) artifacts[place].parts.push(...parts);
+    else {
+      this.#room += sizeOf(artifacts[place]?.parts ?? []);
+      // The parts that may follow are ours to add; the event stays as it came.
+      artifacts[place] = { ...artifact, parts: [...parts] };
     }
     this.#room -= sizeOf(parts);
     if (this.#room >= 0) return verdict;

@@ -130,7 +130,8 @@ function readPart(given) {
   const part = readContent(given);
   const { metadata } = part;
   if (getField(metadata, WRAPPED) === true) {
-    const { [WRAPPED]: _, ...rest } = metadata;
+    const rest = { ...metadata };
+    delete rest[WRAPPED];
     const data = getField(part.data, 'value');
     return compact({ data, metadata: Object.keys(rest).length ? rest : undefined });
   }

@@ -28,7 +28,7 @@ const LATER = {
     packages/websocket/src/json-text`,
 };
 /** What is loaded later and is in a file of its own. */
-const ALONE = `packages/keys/src/memory packages/keys/src/once packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
+const ALONE = `packages/keys/src/memory packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
   packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
   packages/automation/src/foreign/relay-transport`;
 /** @param {string} files @returns {string[]} their paths */

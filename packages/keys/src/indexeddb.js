@@ -4,16 +4,11 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
-import { StoredKeys, withoutValue } from './stored-keys.js';
+import { StoredKeys } from './stored-keys.js';
 
+/** @import { KeyStore } from '../types/store.js' */
+/** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
-
-/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
-
-/**
- * What is written of a key: who began its call and, once that has ended, when and how.
- * @typedef {{ key: string, owner: string, at?: number, ended?: KeyEnded }} Entry
- */
 
 /**
  * Settles with a request.
@@ -27,8 +22,9 @@ const resultOf = (request) =>
     request.onerror = () => reject(request.error);
   });
 
-/** @implements {KeyStore} */
-class IndexedDBKeys extends StoredKeys {
+/** @implements {Table} */
+class IndexedDBTable {
+  self = '';
   #name;
   /** @type {Promise<{ database: IDBDatabase, id: string }> | undefined} */
   #opening;
@@ -37,15 +33,13 @@ class IndexedDBKeys extends StoredKeys {
   /** Lets the lock go. */
   #release = () => {};
 
-  /** @param {any} options */
-  constructor(options) {
-    super('indexedDBKeys', options, { name: 'a string' });
-    this.#name = options?.name ?? 'abp-bridge-keys';
+  /** @param {string} name */
+  constructor(name) {
+    this.#name = name;
   }
 
   async open() {
-    const { id } = await this.#opened();
-    return { id, rememberFor: this.rememberFor };
+    return (await this.#opened()).id;
   }
 
   #opened() {
@@ -93,8 +87,8 @@ class IndexedDBKeys extends StoredKeys {
     return `${this.#name} ${owner}`;
   }
 
-  /** Whether the page that began a call lives. @param {string} owner */
-  async #lives(owner) {
+  /** @type {Table['lives']} */
+  async lives(owner) {
     const locks = await navigator.locks?.query();
     return locks?.held?.some(({ name }) => name === this.#lockOf(owner)) ?? false;
   }
@@ -129,60 +123,18 @@ class IndexedDBKeys extends StoredKeys {
     }
   }
 
-  /** @param {string} key @returns {Promise<KeyFound>} */
-  async begin(key) {
-    await this.#clean();
-    const isLive = this.live.has(key);
-    try {
-      const { found, owner } = await this.#change(async (keys) => {
-        /** @type {Entry | undefined} */
-        const entry = await resultOf(keys.get(key));
-        const found = this.find(entry);
-        if (found?.state === 'begun') {
-          // Those who ask at the same time see it.
-          this.live.add(key);
-          await resultOf(keys.put({ key, owner: this.self }));
-        }
-        return { found, owner: entry?.owner ?? '' };
-      });
-      if (found?.state === 'begun') this.count++;
-      if (found) return found;
-      const lives = owner === this.self ? this.live.has(key) : await this.#lives(owner);
-      if (lives) return { state: 'running' };
-      // It may have ended since it was read.
-      const { database } = await this.#opened();
-      const now = await resultOf(database.transaction('keys').objectStore('keys').get(key));
-      return now?.ended ? this.begin(key) : { state: 'lost' };
-    } catch (error) {
-      if (!isLive) this.live.delete(key);
-      throw error;
-    }
+  /** @type {Table['replace']} */
+  replace(key, next) {
+    return this.#change(async (keys) => {
+      const entry = next(await resultOf(keys.get(key)));
+      if (entry) await resultOf(keys.put({ key, ...entry }));
+    });
   }
 
-  /** @param {string} key @param {KeyEnded} ended */
-  async end(key, ended) {
-    const write = (/** @type {KeyEnded} */ ended) =>
-      this.#change(async (keys) => {
-        const entry = await resultOf(keys.get(key));
-        if (entry?.owner !== this.self || entry.ended) return;
-        await resultOf(keys.put({ key, owner: this.self, at: Date.now(), ended }));
-      });
-    try {
-      await write(ended).catch((error) => {
-        if (!('value' in ended)) throw error;
-        // It may be that which cannot be kept, or is too large.
-        return write(withoutValue(ended));
-      });
-    } finally {
-      this.live.delete(key);
-    }
-  }
-
-  /** Deletes what is too old, now and then, and counts the rest. */
-  async #clean() {
-    if (!this.isDue()) return;
-    this.count = await this.#change(async (keys) => {
-      const old = IDBKeyRange.upperBound(Date.now() - this.rememberFor, true);
+  /** @type {Table['clean']} */
+  clean(before) {
+    return this.#change(async (keys) => {
+      const old = IDBKeyRange.upperBound(before, true);
       for (const key of await resultOf(keys.index('at').getAllKeys(old))) keys.delete(key);
       return resultOf(keys.count());
     });
@@ -190,7 +142,6 @@ class IndexedDBKeys extends StoredKeys {
 
   async close() {
     this.#release();
-    this.live.clear();
     const opening = this.#opening;
     this.#opening = undefined;
     await opening?.then(
@@ -208,5 +159,6 @@ class IndexedDBKeys extends StoredKeys {
  * @throws {AbpError} INVALID_PARAMS
  */
 export function indexedDBKeys(options = {}) {
-  return new IndexedDBKeys(options);
+  const table = new IndexedDBTable(options?.name ?? 'abp-bridge-keys');
+  return new StoredKeys('indexedDBKeys', table, options, { name: 'a string' });
 }

@@ -3,59 +3,102 @@
  * what calls that have a key ended with. Loaded when an agent asks, gives a key, or has gone.
  *
  * How it is made: the cores of connections that have ended are kept here, so that there is no copy of what they know. A core has no
- * values, so `once.js` keeps what calls with a key returned, in memory or in the app's store (`sqlite.js`, `indexeddb.js`; what these
- * share is in `stored-keys.js`). A call with a key asks the store whether it may begin, runs, and what the core says became of it
- * is written. Meanwhile it has a place here. Others with its key wait there: a repeat is a call of its own, whose handler
- * waits for the first, and the core is told if it need not wait any more, or if the first has not begun.
+ * values, so what calls with a key returned is in a store: in memory (`local-store.js`), or one of the app's own (`stored-keys.js` has
+ * the rules, `sqlite.js` and `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and what the core
+ * says became of it is written. Meanwhile it has a place here. Others with its key wait there: a repeat is a call of its own, whose
+ * handler waits for the first, and the core is told if it need not wait any more, or if the first has not begun.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { copyOf } from '../../../js/common/copy.js';
+import { warn } from '../../../js/common/development.js';
+import {
+  AbpError,
+  isErrorObject,
+  reasonText,
+  safely,
+  toErrorObject,
+} from '../../../js/common/errors.js';
+import { keptReport } from '../../../js/common/report.js';
+import { secret } from '../../../js/common/secret.js';
+import { isStream } from '../../../js/common/transfer.js';
+import { sizeOf } from '../../../js/common/value-size.js';
 import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
-import { warn } from '../../../js/common/development.js';
-import { OUTCOME } from '../../../js/wire/messages.js';
-import { returnOf } from '../../../js/app/waits.js';
-import { Keys } from './once.js';
+import { OUTCOME, isResponse, unstarted } from '../../../js/wire/messages.js';
+import { beginAfter, returnOf } from '../../../js/app/waits.js';
+import { LocalStore, MAX_BYTES } from './local-store.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
 /** @import { Endpoint } from '../../../js/types/trace.js' */
 /** @import { Call } from '../../../js/session/call.js' */
+/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 /** @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work. */
-
 /** @typedef {{ endpoint: Endpoint, owner: string, timer?: any }} Ended A connection that has ended. */
+/** @typedef {{ ended: KeyEnded, again?: boolean }} Joined What a call ended with that others wait for. `again`: one of these runs in its place. */
 
 /** Connections that have ended and whose calls may be asked for. */
 const MAX_ENDED = 16;
 /** ms that the app's store of keys is waited for before agents are answered. */
 const MAX_OPENING = 5000;
+/** Characters of a key. */
+const MAX_KEY = 256;
+/** ms after which it is asked again whether a call that runs elsewhere has ended: at first, and at most. */
+const PAUSES = [20, 1000];
+
+/** What became of a call of which nothing is known. @type {KeyEnded} */
+const LOST = { outcome: 'unknown', cancelled: false };
+/** What is known of a call that was stopped before it began. @type {KeyEnded} */
+const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
+
+/** The place of a call with a key, as long as it runs here. */
+class Place {
+  /** The calls with its key that wait for what it ends with. @type {Call[]} */
+  joined = [];
+  /** Tells them. @type {(joined: Joined) => void} */
+  tell = () => {};
+  /** @type {Promise<Joined>} */
+  told = new Promise((resolve) => (this.tell = resolve));
+
+  /** @param {Call} first */
+  constructor(first) {
+    this.first = first;
+  }
+
+  /** Tells the core that those who wait have not begun, either: so they end as `unstarted` if their app is closed. */
+  postpone() {
+    for (const call of this.joined) call.postpone();
+  }
+}
 
 export class Memory {
   /** The oldest first. @type {Set<Ended>} */
   #ended = new Set();
   /** By the slots of the calls that the core remembers. @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>} */
   #said = new WeakMap();
+  /** @type {Map<string, Place>} */
+  #places = new Map();
+  /** What agents that do not say who they are are known by: their connections. @type {WeakMap<Connection, string>} */
+  #strangers = new WeakMap();
+  #closed = false;
   #connections;
   #rememberFor;
+  #local;
+  /** What keeps calls that have a key. @type {Pick<KeyStore, 'begin' | 'end'> & Partial<KeyStore>} */
   #keys;
-  #store;
 
   /**
    * @param {ReadonlySet<Connection>} connections of the app
    * @param {number} [rememberFor] ms that anything is kept
-   * @param {import('../types/store.js').KeyStore} [store] what keeps calls that have a key, also after the app has ended
+   * @param {KeyStore} [store] what keeps calls that have a key, also after the app has ended
    */
   constructor(connections, rememberFor = abp.DEFAULT_REMEMBER_MS, store = undefined) {
     this.#connections = connections;
     this.#rememberFor = rememberFor;
-    this.#store = store;
-    this.#keys = new Keys(this, rememberFor, store);
+    this.#local = new LocalStore(rememberFor);
+    this.#keys = store ?? this.#local;
   }
 
-  /**
-   * Opens the app's store of keys. Where that fails, the app answers all the same, and no call with a key begins.
-   * @param {(named: { id: string, rememberFor: number }) => void} tell takes what agents are told of it
-   * @returns {Promise<void>} resolves when it is open, or not waited for any more
-   */
+  /** Opens the app's store of keys. Where that fails, the app answers all the same, and no call with a key begins. @type {import('../../../js/types/parts.js').Memory['open']} */
   open(tell) {
     return new Promise((resolve) => {
       const fail = (/** @type {unknown} */ why) => {
@@ -63,17 +106,13 @@ export class Memory {
         resolve();
       };
       const timer = setTimeout(fail, MAX_OPENING, `it did not open within ${MAX_OPENING} ms`);
-      (async () => this.#store?.open())()
+      (async () => this.#keys.open?.())()
         .then((named) => resolve(named && tell(named)), fail)
         .finally(() => clearTimeout(timer));
     });
   }
 
-  /**
-   * Keeps the calls of a connection that has ended.
-   * @param {Endpoint} endpoint
-   * @param {string} owner
-   */
+  /** Keeps the calls of a connection that has ended. @param {Endpoint} endpoint @param {string} owner */
   add(endpoint, owner) {
     /** @type {Ended} */
     const ended = { endpoint, owner };
@@ -90,11 +129,19 @@ export class Memory {
     ended.endpoint.machine.forget();
   }
 
-  /** The app was closed. */
+  /** The app is about to close its sessions. What runs elsewhere is not waited for any more. */
   close() {
     for (const ended of this.#ended) this.#drop(ended);
-    this.#keys.close();
+    this.#closed = true;
+    this.#local.clear();
+    for (const place of this.#places.values()) {
+      const { hasEnded, handle, endpoint } = place.first;
+      const { core, machine } = endpoint;
+      if (!hasEnded && !machine.failed && !core.x.has_begun(core.pointer, handle)) place.postpone();
+    }
   }
+
+  // --- What became of a call -------------------------------------------------------------------------
 
   /**
    * Keeps what the handler of a call said of its work.
@@ -113,7 +160,7 @@ export class Memory {
   }
 
   /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {string} callId */
-  saidOf(endpoint, callId) {
+  #saidOf(endpoint, callId) {
     const call = handleOf(endpoint, callId);
     const kept = this.#said.get(endpoint)?.[call & abp.SLOT_MASK];
     // Handles begin again after 1,023 calls of a slot.
@@ -128,17 +175,17 @@ export class Memory {
    * @param {AbortSignal} [signal] ends the waiting
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>} rejects with the reason of the signal
    */
-  async became({ core, machine }, callId, settled, signal) {
+  async #became({ core, machine }, callId, settled, signal) {
     for (let last = 0; ;) {
       machine.advance(); // what is too old is forgotten
       if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
       const packed = core.x.became(core.pointer, core.writeId(callId));
       const { call } = core;
-      const became = {
-        fate: /** @type {abp.Fate} */ (packed & 255),
-        outcome: /** @type {abp.Outcome} */ (packed >> 8),
-      };
-      if (!settled || !call || call === last) return became;
+      if (!settled || !call || call === last)
+        return {
+          fate: /** @type {abp.Fate} */ (packed & 255),
+          outcome: /** @type {abp.Outcome} */ (packed >> 8),
+        };
       last = call;
       const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
       if (running) await unless(signal, returnOf(running));
@@ -150,12 +197,10 @@ export class Memory {
    * @param {Connection} connection
    * @param {Call} call
    * @param {() => unknown} run runs its handler
-   * @returns {unknown} what its handler returns, or a promise of that
+   * @returns {Promise<unknown>} what its handler returns
    */
   recall(connection, call, run) {
-    return call.name === OUTCOME
-      ? this.#tell(connection, call)
-      : this.#keys.once(connection, call, run);
+    return call.name === OUTCOME ? this.#tell(connection, call) : this.#once(connection, call, run);
   }
 
   /** @param {Connection} connection @param {Call} asking */
@@ -169,11 +214,195 @@ export class Memory {
       (other) => owner && other.owner === owner,
     );
     for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
-      const { fate } = await this.became(asked, callId, settled, signal);
-      if (fate) return { outcome: abp.FATES[fate], ...this.saidOf(asked, callId) };
+      const { fate } = await this.#became(asked, callId, settled, signal);
+      if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, callId) };
     }
     return { outcome: abp.FATES[abp.FATE_UNKNOWN] };
   }
+
+  // --- Calls that have a key: none of them runs twice ------------------------------------------------
+
+  /** Runs a call that has a key, unless one with this key runs or has run. @param {Connection} connection @param {Call} call @param {() => unknown} run */
+  async #once(connection, call, run) {
+    const key = call.options.idempotencyKey;
+    const isKey = typeof key === 'string' && key && key.length <= MAX_KEY;
+    // Such texts do not survive every way.
+    if (!isKey || /[\0\p{Surrogate}]/u.test(key)) {
+      const why = `idempotencyKey must be a well-formed string of 1 to ${MAX_KEY} characters`;
+      return unstarted(new AbpError('INVALID_PARAMS', why));
+    }
+    const stranger = this.#strangers.get(connection) ?? secret();
+    this.#strangers.set(connection, stranger);
+    const name = JSON.stringify([connection.owner ?? stranger, call.name, key]);
+    for (let place; (place = this.#places.get(name));) {
+      place.joined.push(call);
+      goOnWithout(call);
+      const { ended, again } = await place.told;
+      if (!again || call.aborted) return this.#answer(call, ended);
+    }
+    const place = new Place(call);
+    this.#places.set(name, place);
+    let found;
+    try {
+      found = await this.#begin(name, call, place);
+    } catch (error) {
+      if (call.aborted) throw error;
+      if (isErrorObject(error)) return unstarted(error);
+      const why = `The app cannot write down that the call begins, so it did not: ${reasonText(error)} (docs/errors.md#keys_unavailable)`;
+      return unstarted(new AbpError('KEYS_UNAVAILABLE', why, { retryable: true }));
+    }
+    if (found.state !== 'begun') {
+      const ended = found.state === 'ended' ? found.ended : LOST;
+      this.#leave(name, place, { ended });
+      return this.#answer(call, ended, found.state === 'running');
+    }
+    const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
+    rare.onStop = undefined;
+    rare.earlier = found.report;
+    // Until its handler gives another.
+    if (found.report !== undefined) rare.report = keptReport(found.report, call.name);
+    // What passes on a call that still runs does not say how that ends.
+    /** @type {Partial<KeyEnded>} */
+    let kept = {};
+    endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
+    void returnOf(call)
+      .then(() => this.#end(name, place, callId, kept))
+      .finally(() => endpoint.machine.forget());
+    try {
+      const value = await run();
+      if (!isResponse(value) || value.metadata?.outcome !== 'running') kept = resultOf(value);
+      return value;
+    } catch (error) {
+      const runs = safely(() => /** @type {any} */ (error).outcome === 'running');
+      if (!runs) kept = { error: toErrorObject(error) };
+      throw error;
+    }
+  }
+
+  /** Gives a place away. @param {string} name @param {Place} place @param {Joined} joined what those who wait there are told */
+  #leave(name, place, joined) {
+    if (this.#places.get(name) === place) this.#places.delete(name);
+    place.tell(joined);
+  }
+
+  /** Asks the store, until it is known whether a call may begin. @param {string} name @param {Call} call @param {Place} place @returns {Promise<KeyFound>} */
+  async #begin(name, call, place) {
+    call.rare.onStop = undefined;
+    for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
+      if (pause) await delay(pause);
+      if (pause && this.#closed) return { state: 'running' };
+      const ended = this.#local.find(name);
+      if (ended && !ended.again) return { state: 'ended', ended };
+      const beginning = (async () => this.#keys.begin(name))();
+      // What was written for a call that does not begin is taken back.
+      const undo = () =>
+        beginning
+          .then(async ({ state }) => {
+            if (state !== 'begun') return LOST;
+            await this.#keys.end(name, NEVER);
+            return NEVER;
+          })
+          .catch(() => LOST)
+          .then((ended) => this.#leave(name, place, { ended, again: true }));
+      /** @type {KeyFound} */
+      let found;
+      try {
+        // As long as nothing is known, it has not begun. Then it waits for one that has.
+        found = await (pause
+          ? beginning
+          : /** @type {Promise<KeyFound>} */ (beginAfter(call, beginning, (found) => found)));
+      } catch (error) {
+        if (pause) return { state: 'lost' };
+        void undo();
+        throw error;
+      }
+      if (found.state === 'begun' && call.aborted) {
+        await undo();
+        // What it had waited for may have run elsewhere.
+        return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
+      }
+      if (found.state !== 'running') return found;
+      goOnWithout(call);
+    }
+  }
+
+  /** The handler has returned. @param {string} name @param {Place} place @param {string} callId @param {Partial<KeyEnded>} kept what it returned or threw */
+  async #end(name, place, callId, kept) {
+    const { endpoint } = place.first;
+    const became = await this.#became(endpoint, callId, true);
+    const { outcome } = became;
+    // The core has no fate for a repeat that never ran, but knows that it has ended.
+    const fate = became.fate || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
+    const error = isResponse(kept.value) ? kept.value.error : kept.error;
+    const isStopped = fate === abp.FATE_STOPPED;
+    const again =
+      fate === abp.FATE_UNSTARTED ||
+      (fate === abp.FATE_FAILED && toErrorObject(error).retryable) ||
+      // Nobody wanted it to stop: its agent was gone, or this app was going.
+      (isStopped && outcome === abp.DISCONNECTED);
+    /** @type {KeyEnded} */
+    const ended = {
+      ...kept,
+      outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate]),
+      cancelled: outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || isStopped,
+      ...this.#saidOf(endpoint, callId),
+      ...(again && { again }),
+    };
+    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
+    const isFree = again && fate !== abp.FATE_FAILED;
+    if (isFree) place.postpone();
+    // What may run again waits until that is written.
+    if (!again) place.tell({ ended });
+    try {
+      await this.#keys.end(name, ended);
+    } catch (error) {
+      const what = 'what became of a call with an idempotencyKey could not be written';
+      warn(`${what}, and is not known after a restart: ${reasonText(error)}`);
+      await this.#local.end(name, ended);
+    }
+    this.#leave(name, place, { ended, again: isFree });
+  }
+
+  /** Answers a call with what became of an earlier one that had its key. @param {Call} call @param {KeyEnded} ended @param {boolean} [running] whether that still runs */
+  #answer(call, ended, running) {
+    const { endpoint, aborted, callId } = call;
+    const { cancelled, error, again } = ended;
+    // Those who ask later what became of this call are told of the other.
+    const said = this.keep(endpoint, callId, ended);
+    if (!cancelled && !aborted && 'value' in ended) return copyOf(ended.value);
+    const outcome = running ? 'running' : ended.outcome;
+    const isCancelled = aborted || cancelled;
+    const became = cancelled
+      ? 'was cancelled'
+      : ended.outcome === 'unknown'
+        ? 'began, and what became of it is not known: its app has ended since'
+        : 'has run, and its result is not kept';
+    const why = aborted ? undefined : `The call with this idempotencyKey ${became}`;
+    const response =
+      error && !isCancelled
+        ? { success: false, error }
+        : endpoint.refusal(isCancelled ? abp.CANCELLED_ERROR : abp.OPERATION_FAILED, why);
+    const retryable = response.error.retryable && (again || outcome === 'unstarted');
+    const metadata = { ...said, outcome };
+    return { ...response, error: { ...response.error, retryable }, metadata };
+  }
+}
+
+/** A call waits for another that has its key. If it is cancelled it waits no more, and the work goes on. @param {Call} call */
+function goOnWithout(call) {
+  const goOn = () => void call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
+  call.rare.onStop = goOn;
+  if (call.aborted) goOn();
+}
+
+/** @param {number} ms */
+const delay = (ms) =>
+  new Promise((resolve) => /** @type {any} */ (setTimeout(resolve, ms)).unref?.());
+
+/** A copy, since some of it may move with its response; nothing if it is too much, or cannot be copied. @param {unknown} value @returns {Partial<KeyEnded>} */
+function resultOf(value) {
+  if (isStream(value) || sizeOf(value, MAX_BYTES) > MAX_BYTES) return {};
+  return safely(() => ({ value: copyOf(value) }), {});
 }
 
 /** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */

@@ -5,11 +5,11 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
-import { StoredKeys, withoutValue } from './stored-keys.js';
+import { StoredKeys } from './stored-keys.js';
 
+/** @import { KeyStore } from '../types/store.js' */
+/** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
-
-/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
 /** The layout of the tables; a file with another is refused. */
 const LAYOUT = 1;
@@ -33,8 +33,9 @@ function builtin(name) {
   throw new AbpError('NOT_SUPPORTED', `sqliteKeys needs ${name}: Node 22.13 or later`);
 }
 
-/** @implements {KeyStore} */
-class SqliteKeys extends StoredKeys {
+/** @implements {Table} */
+class SqliteTable {
+  self = '';
   #path;
   /** @type {string | undefined} */
   #id;
@@ -43,15 +44,14 @@ class SqliteKeys extends StoredKeys {
   /** Holds the lock of this process. @type {any} */
   #lock;
 
-  /** @param {string} path @param {any} options */
-  constructor(path, options) {
-    super('sqliteKeys', options);
+  /** @param {string} path */
+  constructor(path) {
     this.#path = path;
   }
 
-  async open() {
+  open() {
     try {
-      return { id: (this.#id ??= this.#open()), rememberFor: this.rememberFor };
+      return (this.#id ??= this.#open());
     } catch (error) {
       this.close();
       throw error;
@@ -75,7 +75,7 @@ class SqliteKeys extends StoredKeys {
       if (layout > LAYOUT)
         throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
       database.exec(SCHEMA);
-      this.#run("INSERT OR IGNORE INTO about VALUES ('id', ?)", secret());
+      this.#get("INSERT OR IGNORE INTO about VALUES ('id', ?)", secret());
       return this.#get("SELECT value FROM about WHERE name = 'id'").value;
     });
   }
@@ -85,8 +85,8 @@ class SqliteKeys extends StoredKeys {
     return `${this.#path}-${owner}.lock`;
   }
 
-  /** Whether the process that began a call lives. @param {string} owner */
-  #lives(owner) {
+  /** @type {Table['lives']} */
+  lives(owner) {
     const { existsSync, unlinkSync } = builtin('node:fs');
     const path = this.#lockOf(owner);
     if (!existsSync(path)) return false;
@@ -103,14 +103,9 @@ class SqliteKeys extends StoredKeys {
     return false;
   }
 
-  /** @param {string} sql @param {...unknown} values */
+  /** Runs a statement, and gives its first row. @param {string} sql @param {...unknown} values */
   #get(sql, ...values) {
     return this.#database.prepare(sql).get(...values);
-  }
-
-  /** @param {string} sql @param {...unknown} values */
-  #run(sql, ...values) {
-    return this.#database.prepare(sql).run(...values);
   }
 
   /**
@@ -132,45 +127,26 @@ class SqliteKeys extends StoredKeys {
     }
   }
 
-  /** @param {string} key @returns {Promise<KeyFound>} */
-  async begin(key) {
-    await this.open();
-    this.#clean();
-    /** @type {KeyFound} */
-    const found = this.#change(() => {
+  /** @type {Table['replace']} */
+  async replace(key, next) {
+    this.open();
+    const { deserialize, serialize } = builtin('node:v8');
+    this.#change(() => {
       const row = this.#get('SELECT owner, at, ended FROM keys WHERE key = ?', key);
-      const found = this.find(
-        row && { at: row.at, ended: row.ended && builtin('node:v8').deserialize(row.ended) },
-      );
-      if (found?.state === 'begun')
-        this.#run('INSERT OR REPLACE INTO keys VALUES (?, ?, NULL, NULL)', key, this.self);
-      if (found) return found;
-      const lives = row.owner === this.self ? this.live.has(key) : this.#lives(row.owner);
-      return { state: lives ? 'running' : 'lost' };
+      const entry = next(row && { ...row, ended: row.ended && deserialize(row.ended) });
+      if (!entry) return;
+      const { owner, at = null, ended } = entry;
+      // A blob, for example, is kept by no file: this throws.
+      const bytes = ended ? serialize(ended) : null;
+      this.#get('INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?)', key, owner, at, bytes);
     });
-    if (found.state === 'begun') {
-      this.live.add(key);
-      this.count++;
-    }
-    return found;
   }
 
-  /** @param {string} key @param {KeyEnded} ended */
-  async end(key, ended) {
-    this.live.delete(key);
-    await this.open();
-    const { serialize } = builtin('node:v8');
-    // A blob, for example, is kept by no file.
-    const bytes = safely(() => serialize(ended)) ?? serialize(withoutValue(ended));
-    const sql = 'UPDATE keys SET at = ?, ended = ? WHERE key = ? AND owner = ? AND ended IS NULL';
-    this.#change(() => this.#run(sql, Date.now(), bytes, key, this.self));
-  }
-
-  /** Deletes what is too old, now and then, and counts the rest. */
-  #clean() {
-    if (!this.isDue()) return;
-    this.count = this.#change(() => {
-      this.#run('DELETE FROM keys WHERE at < ?', Date.now() - this.rememberFor);
+  /** @type {Table['clean']} */
+  async clean(before) {
+    this.open();
+    return this.#change(() => {
+      this.#get('DELETE FROM keys WHERE at < ?', before);
       return this.#get('SELECT count(*) AS count FROM keys').count;
     });
   }
@@ -180,7 +156,6 @@ class SqliteKeys extends StoredKeys {
     this.#lock?.close();
     if (this.#lock) builtin('node:fs').unlinkSync(this.#lockOf(this.self));
     this.#database = this.#lock = this.#id = undefined;
-    this.live.clear();
   }
 }
 
@@ -195,5 +170,5 @@ class SqliteKeys extends StoredKeys {
 export function sqliteKeys(path, options = {}) {
   if (typeof path !== 'string' || !path)
     throw new AbpError('INVALID_PARAMS', 'sqliteKeys needs the path of a file');
-  return new SqliteKeys(path, options);
+  return new StoredKeys('sqliteKeys', new SqliteTable(path), options);
 }

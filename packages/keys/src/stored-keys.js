@@ -1,8 +1,11 @@
-/** What the stores that outlive their app have in common: their options and limit, and what a call is told that wants to begin. */
+/**
+ * The rules of the stores that outlive their app. A store is a table (`sqlite.js`, `indexeddb.js`) in which one entry is read and replaced
+ * at once, and in which each process or page holds a lock as long as it lives.
+ */
 import { AbpError } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 
-/** @import { KeyEnded, KeyFound } from '../types/store.js' */
+/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
 /**
  * @typedef {object} KeysOptions What a store remembers.
@@ -17,54 +20,111 @@ const OPTIONS = {
   capacity: 'a number', rememberFor: 'a number',
 };
 
+/** @typedef {{ owner: string, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key and, once that has ended, when and how. */
+
+/**
+ * @typedef {object} Table Where the keys are. `replace` and `clean` open it.
+ * @property {string} self what names this process, or page, among those who share it
+ * @property {() => string | Promise<string>} open gives its id
+ * @property {(key: string, next: (entry: Entry | undefined) => Entry | undefined) => Promise<void>} replace puts what `next` returns, if
+ *   that is something, in the place of what is there. It is on the disk when this resolves; nothing has changed if it rejects
+ * @property {(owner: string) => boolean | Promise<boolean>} lives whether the process or page that began a call lives
+ * @property {(before: number) => Promise<number>} clean deletes what ended before a time, and counts the rest
+ * @property {() => void | Promise<void>} close
+ */
+
 /** How often what is too old is deleted, in ms. */
 const CLEANING = 60_000;
 
+/** @implements {KeyStore} */
 export class StoredKeys {
-  /** What names this process, or page, among those who share the store. */
-  self = '';
   /** Keys whose calls run here. @type {Set<string>} */
-  live = new Set();
-  /** How many keys are kept. */
-  count = 0;
+  #live = new Set();
+  #count = 0;
   #cleaned = -Infinity;
+  #table;
+  #rememberFor;
+  #capacity;
 
-  /**
-   * @param {string} who
-   * @param {KeysOptions & Record<string, unknown>} options
-   * @param {import('../../../js/common/check-options.js').Kinds} [kinds] of its own options
-   * @throws {AbpError} INVALID_PARAMS
-   */
-  constructor(who, options, kinds) {
-    requireOptions(who, options, { ...OPTIONS, ...kinds });
-    ({ rememberFor: this.rememberFor = 604_800_000, capacity: this.capacity = 100_000 } =
-      options ?? {});
+  /** @param {string} who @param {Table} table @param {KeysOptions} options @param {import('../../../js/common/check-options.js').Kinds} [own] kinds of its own options */
+  constructor(who, table, options, own) {
+    requireOptions(who, options, { ...OPTIONS, ...own });
+    this.#table = table;
+    this.#rememberFor = options?.rememberFor ?? 604_800_000;
+    this.#capacity = options?.capacity ?? 100_000;
   }
 
-  /**
-   * What a call is told that wants to begin.
-   * @param {{ at?: number | null, ended?: KeyEnded } | undefined} entry what is written of its key: how and when its call ended, if it has
-   * @returns {KeyFound | undefined} undefined if its call has begun, and not ended
-   */
-  find(entry) {
+  async open() {
+    return { id: await this.#table.open(), rememberFor: this.#rememberFor };
+  }
+
+  /** @param {string} key @returns {Promise<KeyFound>} */
+  async begin(key) {
+    const table = this.#table;
+    // Now and then, and when there is no room.
+    if (performance.now() - this.#cleaned >= CLEANING || this.#count >= this.#capacity) {
+      this.#cleaned = performance.now();
+      this.#count = await table.clean(Date.now() - this.#rememberFor);
+    }
+    /** @type {Entry | undefined} */
+    let entry;
+    /** @type {KeyFound | undefined} */
+    let found;
+    const begin = (/** @type {Entry | undefined} */ written) => {
+      entry = written;
+      found = this.#find(written);
+      if (found?.state !== 'begun') return undefined;
+      this.#live.add(key); // those who ask at the same time see it
+      return { owner: table.self };
+    };
+    await table.replace(key, begin).catch((error) => {
+      if (found) this.#live.delete(key);
+      throw error;
+    });
+    if (found?.state === 'begun') this.#count++;
+    if (found) return found;
+    const owner = entry?.owner ?? '';
+    const lives = owner === table.self ? this.#live.has(key) : await table.lives(owner);
+    if (lives) return { state: 'running' };
+    await table.replace(key, (written) => void (entry = written));
+    // It may have ended since it was read.
+    return entry?.ended ? this.begin(key) : { state: 'lost' };
+  }
+
+  /** What a call is told that wants to begin: undefined if one has, and has not ended. @param {Entry} [entry] @returns {KeyFound | undefined} */
+  #find(entry) {
     const { at, ended } = entry ?? {};
-    if (!entry && this.count >= this.capacity) {
+    if (!entry && this.#count >= this.#capacity) {
       const why = 'Too many calls with an idempotencyKey are remembered';
       throw new AbpError('RATE_LIMITED', why, { retryable: true });
     }
     if (entry && !ended) return undefined;
-    const isOld = ended && Date.now() - Number(at) > this.rememberFor;
+    const isOld = ended && Date.now() - Number(at) > this.#rememberFor;
     if (ended && !ended.again && !isOld) return { state: 'ended', ended };
     return { state: 'begun', report: isOld ? undefined : ended?.report };
   }
 
-  /** Whether what is too old is to be deleted, and the rest counted: now and then, and when there is no room. */
-  isDue() {
-    const due = performance.now() - this.#cleaned >= CLEANING || this.count >= this.capacity;
-    if (due) this.#cleaned = performance.now();
-    return due;
+  /** @param {string} key @param {KeyEnded} ended */
+  async end(key, ended) {
+    const write = (/** @type {KeyEnded} */ ended) =>
+      this.#table.replace(key, (entry) => {
+        const isOwn = entry?.owner === this.#table.self && !entry.ended;
+        return isOwn ? { ...entry, at: Date.now(), ended } : undefined;
+      });
+    const { value, ...rest } = ended;
+    try {
+      // It may be the value that cannot be kept, or is too large.
+      await write(ended).catch((error) => {
+        if (value === undefined) throw error;
+        return write(rest);
+      });
+    } finally {
+      this.#live.delete(key);
+    }
+  }
+
+  close() {
+    this.#live.clear();
+    return this.#table.close();
   }
 }
-
-/** Of what cannot be kept, or is too large: that it ended. @param {KeyEnded} ended @returns {KeyEnded} */
-export const withoutValue = ({ value: _value, ...rest }) => rest;

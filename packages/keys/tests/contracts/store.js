@@ -81,6 +81,12 @@ export const CONTRACT = {
     same(await one.begin('k'), { state: 'lost' });
     await two.end('k', DONE);
     same(await two.begin('k'), { state: 'lost' });
+    // What one that was closed says after all comes too late.
+    await one.begin('other');
+    await one.close();
+    same(await two.begin('other'), { state: 'lost' });
+    await one.end('other', DONE);
+    same(await two.begin('other'), { state: 'lost' });
   },
 
   async 'is not told what became of a call by one that has not begun it'(place) {

@@ -52,7 +52,7 @@ const laterOf = new Map(
  */
 const COPIED = {
   'later-common': `app/waits common/(check-options|copy|development|errors|iterator-of|origins)
-    common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
+    common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/describe
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
   'later-app': 'app/(connection|questions)',

@@ -1,8 +1,7 @@
 /** What the sides are told of the parts that stand on the shim. */
 import { parts } from '../../../js/common/parts.js';
 import { windowAbp } from '../../page/src/window-abp.js';
-import { describe } from '../../schemas/src/describe.js';
-import { requireJson } from '../../schemas/src/require-json.js';
+import { describe, requireJson } from '../../schemas/src/describe.js';
 
 /** Tells an agent's side. */
 export function fillForAgents() {

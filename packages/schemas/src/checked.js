@@ -1,7 +1,7 @@
 /** Checks params and results by the schemas of their capability. Loaded when a capability has one. */
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, loadPart, toErrorObject } from '../../../js/common/errors.js';
-import { standardOf } from './json-schema.js';
+import { standardOf } from './describe.js';
 import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { isObject } from '../../../js/common/values.js';
@@ -10,15 +10,16 @@ import { beginAfter } from '../../../js/app/waits.js';
 import { warn } from '../../../js/common/warnings.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */
-
-/** @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker */
+/** @typedef {{ path: string, keyword: string, message: string }} Fault Where a value breaks its schema, and why. */
+/** @typedef {{ value: unknown, faults?: Fault[] }} Checked The value, which its schema may have changed, with its defaults for example; `faults` if it breaks it. */
+/** @typedef {(value: unknown) => Checked | Promise<Checked>} Checker */
 
 /** What params may have where a schema is to check them. */
 const PARAMS = { maxValues: 2 ** 17, maxDepth: 128 };
 
-/** Mistakes in params that an error names, and characters of each. */
-const MAX_PROBLEMS = 20;
-const MAX_PROBLEM_LENGTH = 500;
+/** Faults of params that an error names, and characters of each. */
+const MAX_FAULTS = 20;
+const MAX_FAULT_LENGTH = 500;
 
 /**
  * Makes what runs a handler, and checks its params before and its result afterwards.
@@ -32,14 +33,18 @@ export async function checkedRun(name, { run: runHandler, inputSchema, outputSch
     checkerOf(name, 'outputSchema', outputSchema),
   ]);
   return async (params, context, call) => {
-    /** @param {import('./schema.js').Checked} checked */
-    const run = ({ value, problem }) =>
-      problem
-        ? unstarted(invalidParams(problem))
+    const run = (/** @type {Checked} */ { value, faults }) =>
+      faults
+        ? unstarted(invalidParams(faults))
         : checkedResult(runHandler(value, context, call), output);
     if (!input) return run({ value: params });
-    const unbounded = problemOf(params);
-    if (unbounded) return unstarted(new AbpError('INVALID_PARAMS', unbounded));
+    try {
+      // A port keeps references, so that what costs a few hundred bytes to send may have millions of values.
+      requireBounded(params, PARAMS);
+    } catch (error) {
+      const why = `params: ${toErrorObject(error).message}`;
+      return unstarted(new AbpError('INVALID_PARAMS', why));
+    }
     const checking = input(params);
     // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's own.
     return 'then' in checking ? beginAfter(call, checking, run) : run(checking);
@@ -73,63 +78,53 @@ async function checkerOf(name, member, schema) {
  * @param {string} what the values are called: `params`
  * @returns {Checker}
  */
-function standardCheckerFor(standard, what) {
-  return async (value) => {
-    const made = await standard.validate(value);
-    if (!made.issues) return { value: made.value };
-    const details = [...made.issues].map(({ path = [], message }) => ({
-      path: [what, ...path.map(keyOf)].join('/'),
-      keyword: standard.vendor,
-      message,
-    }));
-    const [first = { path: what, message: 'does not match the schema' }] = details;
-    return { value, problem: { message: `${first.path}: ${first.message}`, details } };
-  };
+const standardCheckerFor = (standard, what) => async (value) => {
+  const { value: made, issues } = await standard.validate(value);
+  if (!issues) return { value: made };
+  const keyOf = (/** @type {any} */ segment) =>
+    String(typeof segment === 'object' ? segment.key : segment);
+  const faults = [...issues].map(({ path = [], message }) => ({
+    path: [what, ...path.map(keyOf)].join('/'),
+    keyword: standard.vendor,
+    message,
+  }));
+  return { value, faults };
+};
+
+/** What is wrong, by the first fault. @param {string} what the values are called @param {Fault[]} faults */
+function wordsOf(what, faults) {
+  const [{ path, message } = { path: what, message: 'does not match the schema' }] = faults;
+  return `${path}: ${message}`;
 }
 
-/** @param {PropertyKey | { key: PropertyKey }} segment of a path */
-const keyOf = (segment) => String(typeof segment === 'object' ? segment.key : segment);
+/** What a caller is told of params that break their schema: not many times as much as it sent. @param {Fault[]} faults */
+function invalidParams(faults) {
+  const short = (/** @type {string} */ text) => text.slice(0, MAX_FAULT_LENGTH);
+  const details = faults
+    .slice(0, MAX_FAULTS)
+    .map(({ path, keyword, message }) => ({ path: short(path), keyword, message: short(message) }));
+  return new AbpError('INVALID_PARAMS', short(wordsOf('params', faults)), { details });
+}
 
-/**
- * @param {unknown} returning what the handler returns, or a promise of it
- * @param {Checker} [output]
- */
+/** What a schema makes of a result. The caller cannot do anything about one that breaks it; the handler's author finds that in the console. @param {Checker} output @param {unknown} data */
+async function checkedData(output, data) {
+  const { value, faults } = await output(data);
+  if (!faults) return value;
+  throw new TypeError(`The result does not match the outputSchema: ${wordsOf('data', faults)}`);
+}
+
+/** @param {unknown} returning what the handler returns, or a promise of it @param {Checker} [output] */
 async function checkedResult(returning, output) {
   const returned = await returning;
   const responds = isResponse(returned);
   if (!output || (responds && !returned.success)) return returned;
   if (isStream(returned)) return checkedStream(returned, output);
   const data = responds ? returned.data : returned;
-  const { value, problem } = await output(data);
-  // The caller cannot do anything about it; the handler's author finds it in the console.
-  if (problem)
-    throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
+  const value = await checkedData(output, data);
   if (value === data) return returned;
   const result = responds ? { ...returned, data: value } : value;
   const moved = markedTransfer(returned) ?? markedTransfer(data);
   return moved && isObject(result) ? transfer(result, moved) : result;
-}
-
-/** What a caller is told of params that break their schema: not many times as much as it sent. @param {import('./schema.js').Problem} problem */
-function invalidParams({ message, details }) {
-  const short = (/** @type {string} */ text) => text.slice(0, MAX_PROBLEM_LENGTH);
-  const shown = details
-    .slice(0, MAX_PROBLEMS)
-    .map(({ path, keyword, message }) => ({ path: short(path), keyword, message: short(message) }));
-  return new AbpError('INVALID_PARAMS', short(message), { details: shown });
-}
-
-/**
- * What is wrong with params that are too large to be checked: a port keeps references, so that what costs a few hundred
- * bytes to send may have millions of values.
- * @param {unknown} params
- */
-function problemOf(params) {
-  try {
-    return void requireBounded(params, PARAMS);
-  } catch (error) {
-    return `params: ${toErrorObject(error).message}`;
-  }
 }
 
 /**
@@ -142,12 +137,9 @@ function checkedStream(source, output) {
   const iterator = iteratorOf(source);
   const checked = {
     async next() {
-      const result = await iterator.next();
-      if (!result.done || result.value === undefined) return result;
-      const { value, problem } = await output(result.value);
-      if (problem)
-        throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
-      return { done: true, value };
+      const { done, value } = await iterator.next();
+      const isData = done && value !== undefined;
+      return { done, value: isData ? await checkedData(output, value) : value };
     },
     ...(iterator.return && {
       return: (/** @type {unknown} */ reason) => iterator.return?.(reason),

@@ -1,19 +1,78 @@
 /**
  * What agents are told of a capability, whether they can be told, and what checks its params and results.
  *
- * How it is made: this is called when a capability is given to an app. Schemas of other libraries say themselves as JSON Schema
- * (`json-schema.js`). If there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core
- * knows: js/app/waits.js). JSON Schemas are checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the
- * same of values to TypeScript.
+ * How it is made: `describe` is called when a capability is given to an app. Schemas of other libraries say themselves as JSON Schema. If
+ * there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core knows: js/app/waits.js). JSON
+ * Schemas are checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the same of values to TypeScript.
  */
 import { mistyped } from '../../../js/common/check-options.js';
-import { loadOnce, loadPart } from '../../../js/common/errors.js';
-import { isRecord } from '../../../js/common/values.js';
+import { AbpError, loadOnce, loadPart, toErrorObject } from '../../../js/common/errors.js';
+import { isObject, isRecord } from '../../../js/common/values.js';
 import { beginAfter } from '../../../js/app/waits.js';
-import { jsonSchemaOf } from './json-schema.js';
-import { requireJson } from './require-json.js';
 
 /** @import { Entry, Requirement } from '../../../js/app/registry.js' */
+
+/** Levels of objects in what describes an app. The core reads 64 levels, of which the handshake needs some. */
+const MAX_DESCRIPTION_DEPTH = 56;
+
+/** What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says nothing of it. */
+const libraryOptions = {
+  unrepresentable: 'any', // zod
+  errorMode: 'ignore', // valibot
+};
+
+/** What a schema that follows Standard Schema has for others to use it. @param {any} schema any value @returns {import('./types.js').StandardSchema['~standard'] | undefined} */
+export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
+
+/**
+ * The JSON Schema of a schema.
+ * @param {string} name of the capability, for the error's message
+ * @param {'inputSchema' | 'outputSchema'} member
+ * @param {unknown} schema any value
+ * @returns {object | boolean | undefined} itself if it is a JSON Schema or undefined
+ * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
+ */
+export function jsonSchemaOf(name, member, schema) {
+  const standard = standardOf(schema);
+  let why = 'must be a JSON Schema or follow Standard Schema';
+  try {
+    if (!standard) {
+      if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
+    } else if (standard.jsonSchema) {
+      // Of a schema that changes what it takes agents write what comes in, and read what comes out.
+      const side = /** @type {'input' | 'output'} */ (member.replace('Schema', ''));
+      return standard.jsonSchema[side]({ target: 'draft-2020-12', libraryOptions });
+    } else {
+      const { vendor } = standard;
+      why = `cannot be described to agents: ${vendor} does not convert it to JSON Schema`;
+      if (vendor === 'valibot')
+        why += ': wrap it in toStandardJsonSchema of @valibot/to-json-schema';
+    }
+  } catch (error) {
+    why = `cannot be described to agents: ${toErrorObject(error).message}`;
+  }
+  throw new AbpError('INVALID_PARAMS', `${member} of ${name} ${why} (docs/errors.md#schemas)`);
+}
+
+/**
+ * Throws unless a value can be written as JSON, so that it can stand in a handshake.
+ * @param {string} what contains the value, for the error's message
+ * @param {unknown} value the value
+ * @param {string} path where in it the value is, for the error's message
+ * @param {number} [depth] how deep that is
+ */
+export function requireJson(what, value, path, depth = 0) {
+  const type = typeof value;
+  const isForeign = ['bigint', 'function', 'symbol'].includes(type);
+  if (isForeign || depth > MAX_DESCRIPTION_DEPTH) {
+    const why = isForeign ? `is a ${type}` : 'is too deep, or contains a cycle';
+    throw new AbpError('INVALID_PARAMS', `${what} must be JSON, but ${path.slice(0, 200)} ${why}`);
+  }
+  if (!isObject(value)) return;
+  for (const [key, part] of Object.entries(value)) {
+    requireJson(what, part, `${path}.${key}`, depth + 1);
+  }
+}
 
 /** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
 const acceptsAll = (schema) => schema === undefined || schema === true;
@@ -35,11 +94,8 @@ export function describe(name, entry, shown) {
   if (!Array.isArray(requirements) || !requirements.every(isRecord))
     throw mistyped(what, 'requirements', 'a list of objects');
   for (const key of shown) requireJson(what, entry[key], key);
-  requireJson(
-    what,
-    requirements.map(({ met: _met, ...rest }) => rest),
-    'requirements',
-  );
+  const told = requirements.map(({ met: _met, ...rest }) => rest);
+  requireJson(what, told, 'requirements');
   if (acceptsAll(given.inputSchema) && acceptsAll(given.outputSchema)) return;
   const checking = loadOnce(async () => {
     const { checkedRun } = await loadPart(import('./checked.js'));

@@ -5,60 +5,43 @@ import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
 
-/**
- * @typedef {object} Problem What is wrong with a value.
- * @property {string} message where and why
- * @property {{ path: string, keyword: string, message: string }[]} details
- */
-
-/**
- * @typedef {object} Checked
- * @property {unknown} value the value, which a schema may have changed: with its defaults, for example
- * @property {Problem} [problem] why the schema does not accept it
- */
-
 /** Values that `uniqueItems` may compare, which is quadratic: lists of 2,900 numbers. */
 const MAX_COMPARISONS = 2 ** 23;
 
 /**
  * @param {object} schema a JSON Schema, draft 2020-12
  * @param {string} what the values are called: `params`
- * @returns {(value: unknown) => Checked}
+ * @returns {(value: unknown) => import('./checked.js').Checked}
  * @throws {TypeError} if it is not a JSON Schema; the message says where and why
  */
 export function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
   const validator = new Validator(schema, '2020-12', false);
+  // It throws for values that JSON cannot represent, such as a member that is undefined.
+  const validate = (/** @type {unknown} */ value) => safely(() => validator.validate(value));
   // An app's own results are its own affair.
   const comparesItems = what === 'params' && JSON.stringify(schema).includes('"uniqueItems":true');
   return (value) => {
     if (comparesItems && comparisonsOf(value) > MAX_COMPARISONS) {
       const message = 'has lists that are too long to be compared for uniqueItems';
-      const details = [{ path: what, keyword: 'uniqueItems', message }];
-      return { value, problem: { message: `${what}: ${message}`, details } };
+      return { value, faults: [{ path: what, keyword: 'uniqueItems', message }] };
     }
-    // It throws for values that JSON cannot represent, such as a member that is undefined.
-    const asIs = safely(() => validator.validate(value), undefined);
+    const asIs = validate(value);
     if (asIs?.valid) return { value };
-    const text = safely(() => asText(value), undefined);
+    const text = safely(() => asText(value));
     // A schema may describe bytes as base64, which they are over transports that carry only text.
-    const asSent =
-      text && (text.hasBytes || !asIs)
-        ? safely(() => validator.validate(text.value), undefined)
-        : undefined;
+    const asSent = text && (text.hasBytes || !asIs) ? validate(text.value) : undefined;
     if (asSent?.valid) return { value };
-    const { errors } = asIs ?? asSent ?? { errors: [] };
-    // Outer errors only say that there are inner ones.
-    const details = errors
+    const faults = ((asIs ?? asSent)?.errors ?? [])
+      // Outer errors only say that there are inner ones.
       .filter(({ keyword }) => keyword !== 'properties' && keyword !== 'items')
       .map(({ instanceLocation, keyword, error }) => ({
         path: instanceLocation.replace(/^#/, what),
         keyword,
         message: error,
       }));
-    const first = details[0] ?? { path: what, message: 'does not match the schema' };
-    return { value, problem: { message: `${first.path}: ${first.message}`, details } };
+    return { value, faults };
   };
 }
 
@@ -72,11 +55,7 @@ function comparisonsOf(value) {
   return comparisons;
 }
 
-/**
- * A value in the form in which it is sent over a transport that carries only text.
- * @param {unknown} value
- * @returns {{ value: unknown, hasBytes: boolean }}
- */
+/** A value in the form in which it is sent over a transport that carries only text. @param {unknown} value */
 function asText(value) {
   requireBounded(value);
   let hasBytes = false;
@@ -119,18 +98,14 @@ const KEYWORDS = [
   ['properties patternProperties dependentSchemas $defs', 'an object of schemas', isRecord],
 ];
 
-/** The keywords that contain schemas: one, a list of them, or several by name. */
-const INNER = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'];
-const MANY = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
-const NAMED = ['properties', 'patternProperties', 'dependentSchemas', '$defs'];
+/** The keywords that contain a schema, and those that contain several, in a list or by name. */
+const ONE = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'];
+const SEVERAL = [
+  ...['allOf', 'anyOf', 'oneOf', 'prefixItems'],
+  ...['properties', 'patternProperties', 'dependentSchemas', '$defs'],
+];
 
-/**
- * Finds a mistake in a JSON Schema that would make it accept or refuse everything.
- * @param {unknown} schema
- * @param {string} path
- * @param {number} depth
- * @returns {string | undefined}
- */
+/** A mistake in a JSON Schema that would make it accept or refuse everything. @param {unknown} schema @param {string} path @param {number} depth @returns {string | undefined} */
 function faultOf(schema, path, depth) {
   if (typeof schema === 'boolean') return undefined;
   if (!isRecord(schema)) return `${path} must be an object`;
@@ -141,14 +116,8 @@ function faultOf(schema, path, depth) {
     if (wrong) return `${path}/${wrong} must be ${is}`;
   }
   const inner = [
-    ...INNER.map((name) => [name, own[name]]),
-    ...MANY.flatMap((name) =>
-      (own[name] ?? []).map((/** @type {unknown} */ part, /** @type {number} */ i) => [
-        `${name}/${i}`,
-        part,
-      ]),
-    ),
-    ...NAMED.flatMap((name) =>
+    ...ONE.map((name) => [name, own[name]]),
+    ...SEVERAL.flatMap((name) =>
       Object.entries(own[name] ?? {}).map(([key, part]) => [`${name}/${key}`, part]),
     ),
   ];

@@ -10,43 +10,31 @@ export interface StandardSchema<Input = any, Output = any> {
     readonly vendor: string;
     readonly validate: (value: unknown) => any;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    readonly jsonSchema?: {
-      readonly input: (options: {
-        target: 'draft-2020-12';
-        libraryOptions?: any;
-      }) => Record<string, unknown>;
-      readonly output: (options: {
-        target: 'draft-2020-12';
-        libraryOptions?: any;
-      }) => Record<string, unknown>;
-    };
+    readonly jsonSchema?: { readonly input: ToJsonSchema; readonly output: ToJsonSchema };
   };
 }
+
+type ToJsonSchema = (options: {
+  target: 'draft-2020-12';
+  libraryOptions?: any;
+}) => Record<string, unknown>;
 
 /** `any` in place of `unknown`: what is not known may be used as one likes. */
 type Loose<T> = unknown extends T ? any : T;
 
-type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer T } }
-  ? NonNullable<T>
-  : never;
+type SideOf<S, Side extends string> = Loose<
+  '~standard' extends keyof S
+    ? S extends { readonly '~standard': { readonly types?: infer T } }
+      ? Member<NonNullable<T>, Side>
+      : unknown
+    : FromSchema<S>
+>;
 
 /** What a schema takes: a value as its sender writes it. */
-export type InputOf<S> = Loose<
-  '~standard' extends keyof S
-    ? StandardTypes<S> extends { readonly input: infer I }
-      ? I
-      : unknown
-    : FromSchema<S>
->;
+export type InputOf<S> = SideOf<S, 'input'>;
 
 /** What a schema makes of what it takes: defaults are filled in, and texts may have become dates. */
-export type OutputOf<S> = Loose<
-  '~standard' extends keyof S
-    ? StandardTypes<S> extends { readonly output: infer O }
-      ? O
-      : unknown
-    : FromSchema<S>
->;
+export type OutputOf<S> = SideOf<S, 'output'>;
 
 // --- JSON Schemas that are written as literals ---------------------------------------------------------
 
@@ -152,23 +140,16 @@ type FromArray<S, Root> =
       ]
     : FromSchema<Member<S, 'items'>, Root>[];
 
-type FromEach<P extends readonly unknown[], Root> = {
+type FromEach<P, Root> = {
   -readonly [I in keyof P]: FromSchema<P[I], Root>;
 };
 
 /** Members that the schema does not name may be there, as with any type; they have one where `additionalProperties` gives it. */
 type FromObject<Properties, Required extends string, Additional, Root> = Flat<
-  {
-    -readonly [K in keyof Properties as K extends Required ? K : never]: FromSchema<
-      Properties[K],
-      Root
-    >;
-  } & {
-    -readonly [K in keyof Properties as K extends Required ? never : K]?: FromSchema<
-      Properties[K],
-      Root
-    >;
-  } & { [K in Exclude<Required, keyof Properties>]: unknown } & (Additional extends false
+  Pick<FromEach<Properties, Root>, Required & keyof Properties> &
+    Partial<Omit<FromEach<Properties, Root>, Required>> & {
+      [K in Exclude<Required, keyof Properties>]: unknown;
+    } & (Additional extends false
       ? unknown
       : unknown extends Additional
         ? unknown extends Properties

@@ -5,7 +5,7 @@
 import { requireBounded } from '../../../untrusted/src/bounds.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { getOwn } from '../../../../js/common/values.js';
-import { jsonSchemaOf } from '../../../schemas/src/json-schema.js';
+import { jsonSchemaOf } from '../../../schemas/src/describe.js';
 
 /** Bytes that the text of a manifest may have. */
 export const MAX_MANIFEST_BYTES = 1 << 20;

@@ -19,7 +19,7 @@ import { beginBefore } from './begin-before.js';
 import { foreignApp, inTime } from './foreign-app.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 import { REPORTERS } from '../../../page/src/reporters.js';
-import { requireJson } from '../../../schemas/src/require-json.js';
+import { requireJson } from '../../../schemas/src/describe.js';
 
 /** @import { Connection } from '../../../../js/app/connection.js' */
 /** @import { CallContext } from '../../../../js/app/registry.js' */

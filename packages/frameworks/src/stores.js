@@ -47,10 +47,11 @@ import { milliseconds } from '../../../js/common/values.js';
 const abpError = (error) =>
   error === undefined || error instanceof AbpError ? error : AbpError.from(toErrorObject(error));
 
-/** @template T */
+/** @template {object} T */
 class Store {
   /** @type {Set<(state: T) => void>} */
   #listeners = new Set();
+  #setters = 0;
 
   /** @param {T} state */
   constructor(state) {
@@ -66,10 +67,14 @@ class Store {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** @param {Partial<T>} changes */
-  set(changes) {
-    this.state = { ...this.state, ...changes };
-    for (const listener of this.#listeners) invokeReportingErrors(listener, this.state);
+  /** Gives what changes the state, until another is asked for: what is still to come of what went before is not shown. */
+  setter() {
+    const number = ++this.#setters;
+    return (/** @type {Partial<T>} */ changes) => {
+      if (number !== this.#setters) return;
+      this.state = { ...this.state, ...changes };
+      for (const listener of this.#listeners) invokeReportingErrors(listener, this.state);
+    };
   }
 }
 
@@ -78,11 +83,7 @@ const IDLE = { status: 'idle', client: undefined, error: undefined };
 
 /** A connection to an app, which reconnects by itself unless its options say otherwise. @extends {Store<ConnectionState>} */
 export class ConnectionStore extends Store {
-  /** The options; the callbacks may be replaced at any time. @type {ConnectOptions} */
-  options;
-  #serial = 0;
-
-  /** @param {ConnectOptions} options */
+  /** @param {ConnectOptions} options the callbacks may be replaced at any time */
   constructor(options) {
     super(IDLE);
     this.options = options;
@@ -90,9 +91,7 @@ export class ConnectionStore extends Store {
 
   /** Connects to an app, in place of the one before. @param {Target} target @returns {() => void} ends it, in whatever state it is */
   open(target) {
-    const serial = ++this.#serial;
-    /** @param {Partial<ConnectionState>} changes */
-    const set = (changes) => serial === this.#serial && this.set(changes);
+    let set = this.setter();
     if (!target) {
       set(IDLE);
       return () => {};
@@ -105,7 +104,25 @@ export class ConnectionStore extends Store {
     /** @type {Client | undefined} */
     let client;
     const begin = async () => {
-      client = await this.#connect(target, signal, set);
+      // That an iframe's options have its origin is for those who give them.
+      client = await connect(/** @type {ConnectTarget} */ (target), {
+        reconnect: true,
+        ...options,
+        signal,
+        onNotification: (...args) => this.options.onNotification?.(...args),
+        onProgress: (info) => this.options.onProgress?.(info),
+        onElicitation:
+          options.onElicitation && ((...args) => this.options.onElicitation?.(...args)),
+        onCapabilitiesChanged: (changes) => this.options.onCapabilitiesChanged?.(changes),
+        onDisconnect: (error) => {
+          set({ status: options.reconnect === false ? 'failed' : 'reconnecting', error });
+          this.options.onDisconnect?.(error);
+        },
+        onReconnect: (error) => {
+          set({ status: error ? 'failed' : 'connected', error: abpError(error) });
+          this.options.onReconnect?.(error);
+        },
+      });
       if (signal.aborted) client.close();
       else set({ status: 'connected', client, error: undefined });
     };
@@ -135,37 +152,8 @@ export class ConnectionStore extends Store {
       controller.abort();
       client?.close();
       set(IDLE);
-      // What is still to come of it is not shown.
-      if (serial === this.#serial) this.#serial++;
+      set = () => {};
     };
-  }
-
-  /**
-   * @param {NonNullable<Target>} target
-   * @param {AbortSignal} signal
-   * @param {(changes: Partial<ConnectionState>) => void} set
-   * @returns {Promise<Client>}
-   */
-  #connect(target, signal, set) {
-    const { options } = this;
-    // That an iframe's options have its origin is for those who give them.
-    return connect(/** @type {ConnectTarget} */ (target), {
-      reconnect: true,
-      ...options,
-      signal,
-      onNotification: (...args) => this.options.onNotification?.(...args),
-      onProgress: (info) => this.options.onProgress?.(info),
-      onElicitation: options.onElicitation && ((...args) => this.options.onElicitation?.(...args)),
-      onCapabilitiesChanged: (changes) => this.options.onCapabilitiesChanged?.(changes),
-      onDisconnect: (error) => {
-        set({ status: options.reconnect === false ? 'failed' : 'reconnecting', error });
-        this.options.onDisconnect?.(error);
-      },
-      onReconnect: (error) => {
-        set({ status: error ? 'failed' : 'connected', error: abpError(error) });
-        this.options.onReconnect?.(error);
-      },
-    });
   }
 }
 
@@ -189,28 +177,25 @@ export class Call extends Store {
     this.cancel('A newer call replaced it');
     const { controller, release } = followSignal(options.signal);
     this.#controller = controller;
-    /** @param {Partial<CallState>} changes */
-    const set = (changes) => this.#controller === controller && this.set(changes);
+    const set = this.setter();
     set({ pending: true, progress: undefined, response: undefined });
-    /** @type {Response} */
+    const { signal } = controller;
+    const onProgress = (/** @type {ProgressInfo} */ progress) => {
+      set({ progress });
+      options.onProgress?.(progress);
+    };
+    /** @type {Response | undefined} */
     let response;
     try {
-      response = await (client?.call(name, params, {
-        ...options,
-        signal: controller.signal,
-        onProgress: (progress) => {
-          set({ progress });
-          options.onProgress?.(progress);
-        },
-      }) ?? { success: false, error: { ...NOT_CONNECTED } });
-    } catch (error) {
-      set({ pending: false });
-      throw error;
+      response = (await client?.call(name, params, { ...options, signal, onProgress })) ?? {
+        success: false,
+        error: { ...NOT_CONNECTED },
+      };
+      return response;
     } finally {
+      set({ pending: false, response });
       release();
     }
-    set({ pending: false, response });
-    return response;
   }
 
   /** Cancels the call that is under way, if there is one. @param {unknown} [reason] */

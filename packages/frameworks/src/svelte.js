@@ -60,11 +60,9 @@ export function calls(connection, name) {
     unsubscribe();
     store.cancel(UNMOUNTED);
   });
-  /** @type {any} */
-  const made = {
+  return /** @type {any} */ ({
     subscribe: subscribeTo(store),
     call: (/** @type {[unknown?, CallOptions?]} */ ...rest) => store.start(client, name, ...rest),
     cancel: store.cancel,
-  };
-  return made;
+  });
 }

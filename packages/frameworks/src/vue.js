@@ -59,12 +59,10 @@ export function useConnection(target, options) {
 export function useCall(client, name) {
   const calls = new Call();
   onScopeDispose(() => calls.cancel(UNMOUNTED));
-  /** @type {any} */
-  const made = {
+  return /** @type {any} */ ({
     ...refsOf(calls),
     call: (/** @type {[unknown?, CallOptions?]} */ ...rest) =>
       calls.start(toValue(client), toValue(name), ...rest),
     cancel: calls.cancel,
-  };
-  return made;
+  });
 }

@@ -1,5 +1,5 @@
 /** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
-import { getOwn } from '../../../js/common/values.js';
+import { getOwn, isObject } from '../../../js/common/values.js';
 import { readableCopy } from './recorder/readable-copy.js';
 import { lineOf } from './trace.js';
 
@@ -19,6 +19,7 @@ const MAX_CONTENTS = 8_000_000;
  * @typedef {object} Row
  * @property {number} number the first is 1
  * @property {number} time ms
+ * @property {number} connection
  * @property {Kind} kind
  * @property {Side} [from] who sent the message, if it is one
  * @property {Side} side on which it was seen
@@ -27,10 +28,11 @@ const MAX_CONTENTS = 8_000_000;
  * @property {string} [content] as text, as long as it is kept
  * @property {number} [frame]
  * @property {{ counts: Record<string, number>, done: string }} [gathered] how many messages of each type it stands for, and how far the call is
+ * @property {boolean} [foreign] a message of another protocol, which will be counted as malformed
  */
 
 /**
- * @typedef {object} CallEntry
+ * @typedef {object} CallEntry What events have told of a call.
  * @property {string} id
  * @property {string} name
  * @property {string} direction
@@ -59,7 +61,7 @@ export const REASONS = {
 /** What messages are about, by their types. @type {[RegExp, Kind][]} */
 const KINDS = [
   [/^(capabilities\/call|elicitation\/request)$/, 'call'],
-  [/^(capabilities\/|)cancel/, 'cancel'],
+  [/^(capabilities\/|bridge\/|)cancel/, 'cancel'],
   [/^(progress|bridge\/chunk|bridge\/credit)$/, 'progress'],
   [/^(initialize|shutdown|bridge\/)/, 'session'],
 ];
@@ -70,15 +72,9 @@ export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
 /** Names a call. @param {number} connection @param {string} direction @param {string} id */
 const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 
-/**
- * A field of a message as text, whatever a peer has put there: what has no text of its own must not hide its message.
- * @param {unknown} value
- * @returns {string} empty if there is none
- */
-function wordOf(value) {
-  if (typeof value === 'object' && value !== null) return JSON.stringify(readableCopy(value));
-  return String(value ?? '');
-}
+/** What a peer has put somewhere, as text: what has no text of its own must not hide its message. @param {unknown} value @returns {string} empty if there is none */
+const wordOf = (value) =>
+  isObject(value) ? JSON.stringify(readableCopy(value)) : String(value ?? '');
 
 /** @param {unknown} object @param {string} key @returns {number | undefined} */
 function numberIn(object, key) {
@@ -90,28 +86,23 @@ function numberIn(object, key) {
 function responseIn(response) {
   const error = getOwn(response, 'error');
   const said = ['code', 'message'].map((key) => wordOf(getOwn(error, key))).filter(Boolean);
-  const why = said.length ? `: ${said.join(': ')}` : '';
   if (getOwn(response, 'success') === true) return { kind: 'result', title: 'completed' };
-  if (getOwn(response, 'cancelled') === true) return { kind: 'cancel', title: `cancelled${why}` };
-  return { kind: 'failed', title: `failed${why}` };
+  const isCancelled = getOwn(response, 'cancelled') === true;
+  const title = [isCancelled ? 'cancelled' : 'failed', ...said].join(': ');
+  return { kind: isCancelled ? 'cancel' : 'failed', title };
 }
 
 /** @param {unknown} info */
 function progressIn(info) {
   const done = numberIn(info, 'progress');
   const total = numberIn(info, 'total') ?? 0;
-  const percentage = done !== undefined && total > 0 ? (done / total) * 100 : undefined;
-  const part = percentage ?? numberIn(info, 'percentage');
+  const isPart = done !== undefined && total > 0;
+  const part = isPart ? (done / total) * 100 : numberIn(info, 'percentage');
   return part === undefined ? `${done ?? ''}` : `${Math.round(part)}%`;
 }
 
-/**
- * What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post.
- * @param {unknown} message
- * @returns {string} empty if it has one
- */
+/** What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post. @param {unknown} message */
 function foreignIn(message) {
-  if (typeof getOwn(message, 'type') === 'string') return '';
   if (getOwn(message, 'jsonrpc') === '2.0')
     return `${wordOf(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
   const channel = getOwn(message, 'abp-bridge');
@@ -119,41 +110,35 @@ function foreignIn(message) {
   return `${typeof message}: another protocol`;
 }
 
-/**
- * A message in a few words.
- * @param {string} type
- * @param {unknown} payload
- * @returns {{ kind: Kind, title: string }}
- */
+/** A message in a few words. @param {string} type @param {unknown} payload @returns {{ kind: Kind, title: string }} */
 function messageIn(type, payload) {
-  const kind = KINDS.find(([types]) => types.test(type))?.[1] ?? 'other';
-  const field = (/** @type {string} */ key) => getOwn(payload, key);
-  if (type === 'capabilities/call') return { kind, title: `${wordOf(field('capability'))}: call` };
-  if (kind === 'call') return { kind, title: `${wordOf(field('method'))}: question` };
   if (/^(capabilities\/call-result|call-result|elicitation\/response)$/.test(type))
     return responseIn(payload);
-  if (type === 'notification')
-    return { kind, title: `notification ${wordOf(field('event') ?? field('method'))}` };
-  if (kind !== 'cancel') return { kind, title: type };
-  const [answer, reason] = [field('cancelled'), field('reason')];
-  const title = answer === undefined ? 'cancel' : `cancelled: ${wordOf(answer)}`;
-  return { kind, title: typeof reason === 'string' ? `${title}: ${reason}` : title };
+  const kind = KINDS.find(([types]) => types.test(type))?.[1] ?? 'other';
+  const field = (/** @type {string} */ key) => getOwn(payload, key);
+  let title = type;
+  if (type === 'capabilities/call') title = `${wordOf(field('capability'))}: call`;
+  else if (kind === 'call') title = `${wordOf(field('method'))}: question`;
+  if (type === 'notification') title += ` ${wordOf(field('event') ?? field('method'))}`;
+  if (kind === 'cancel') {
+    const [answer, reason] = [field('cancelled'), field('reason')];
+    title = answer === undefined ? 'cancel' : `cancelled: ${wordOf(answer)}`;
+    if (typeof reason === 'string') title += `: ${reason}`;
+  }
+  return { kind, title };
 }
 
 /** The title of a row that stands for several messages. @param {Required<Row>['gathered']} gathered */
 function gatheredIn({ counts, done }) {
-  const {
-    initialize,
-    progress,
-    'bridge/chunk': chunks,
-    'bridge/credit': credits,
-  } = /** @type {Record<string, number | undefined>} */ (counts);
-  const times = (/** @type {number} */ count) => (count > 1 ? ` (${count} times)` : '');
+  const names = { initialize: 'initialize', progress: `progress ${done}` };
+  const things = { 'bridge/chunk': 'chunk', 'bridge/credit': 'credit' };
   return [
-    initialize && `initialize${times(initialize)}`,
-    progress && `progress ${done}${times(progress)}`,
-    chunks && (chunks > 1 ? `${chunks} chunks` : '1 chunk'),
-    credits && (credits > 1 ? `${credits} credits` : '1 credit'),
+    ...Object.entries(names).map(
+      ([type, name]) => counts[type] && name + (counts[type] > 1 ? ` (${counts[type]} times)` : ''),
+    ),
+    ...Object.entries(things).map(
+      ([type, thing]) => counts[type] && `${counts[type]} ${thing}${counts[type] > 1 ? 's' : ''}`,
+    ),
   ]
     .filter(Boolean)
     .join(', ');
@@ -172,21 +157,17 @@ export class Log {
   start = undefined;
   /** The rows that have changed since they were shown. @type {Set<Row>} */
   changed = new Set();
-  /** The rows to which the next message of a kind that comes often is added, by connection and id. @type {Map<string, Row>} */
-  #gathering = new Map();
-  /** What messages of other protocols were, until they are counted as malformed, by connection. @type {Map<number, string[]>} */
-  #foreign = new Map();
   #numbers = 0;
+  /** Characters of all contents. */
   #contents = 0;
-  /** The first row that still has its content. */
-  #oldest = 0;
 
   /** Forgets everything but the calls in flight. */
   clear() {
     this.rows = [];
     this.reasons = [];
-    for (const all of [this.changed, this.#gathering, this.#foreign, this.counts]) all.clear();
-    this.#contents = this.#oldest = 0;
+    this.changed.clear();
+    this.counts.clear();
+    this.#contents = 0;
     for (const [key, { state }] of this.calls) if (state === 'ended') this.calls.delete(key);
   }
 
@@ -195,10 +176,9 @@ export class Log {
     this.start ??= event.time;
     const { type, error, time, name, params } = event;
     if (type === 'message') return this.#message(event);
-    this.#call(event);
+    if (type === 'dropped') return this.#dropped(event);
     if (type === 'session') this.#row(event, 'session', lineOf(event), undefined);
-    if (type === 'dropped') this.#dropped(event);
-    if (type !== 'refused') return;
+    if (type !== 'refused') return this.#call(event);
     const why = [error?.code, error?.message].filter(Boolean).join(': ');
     this.#count('refused', 1, time, `${name}: ${why}`);
     this.#row(event, 'problem', `${name}: refused: ${error?.code}`, { error, params });
@@ -206,16 +186,20 @@ export class Log {
 
   /** @param {TraceEvent} event */
   #dropped(event) {
-    const { reason = '', time, connection } = event;
-    let { count = 1 } = event;
+    const { reason = '', time, connection, count = 1 } = event;
     // What is of another protocol has a row that says so.
-    const foreign = (reason === 'malformed' && this.#foreign.get(connection)) || [];
-    for (; count > 0 && foreign.length; count--)
-      this.#count(reason, 1, time, `${reason}: ${foreign.shift()}`);
-    if (!count) return;
-    const why = `${reason}: ${REASONS[reason] ?? ''}`;
-    this.#count(reason, count, time, why);
-    this.#row(event, 'problem', `dropped: ${reason}`, { dropped: count, because: why });
+    const foreign = this.rows
+      .filter((row) => reason === 'malformed' && row.foreign && row.connection === connection)
+      .slice(0, count);
+    for (const row of foreign) {
+      row.foreign = false;
+      this.#count(reason, 1, time, `${reason}: ${row.title}`);
+    }
+    const dropped = count - foreign.length;
+    if (!dropped) return;
+    const because = `${reason}: ${REASONS[reason] ?? ''}`;
+    this.#count(reason, dropped, time, because);
+    this.#row(event, 'problem', `dropped: ${reason}`, { dropped, because });
   }
 
   /** @param {string} name @param {number} count @param {number} time @param {string} text */
@@ -229,22 +213,21 @@ export class Log {
   #message(event) {
     const { message, side, direction, connection } = event;
     const from = direction === 'out' ? side : otherSide(side);
-    const foreign = foreignIn(message);
-    if (foreign) {
-      const waiting = this.#foreign.get(connection) ?? [];
-      this.#foreign.set(connection, [...waiting, foreign].slice(-MAX_REASONS));
-      this.#row(event, 'other', foreign, message, wordOf(getOwn(message, 'id')), from);
+    if (typeof getOwn(message, 'type') !== 'string') {
+      const id = wordOf(getOwn(message, 'id'));
+      this.#row(event, 'other', foreignIn(message), message, id, from).foreign = true;
       return;
     }
-    const type = wordOf(getOwn(message, 'type'));
-    const payload = getOwn(message, 'payload');
+    const { type, payload } = message;
     const id = wordOf(
       getOwn(getOwn(payload, 'options'), 'callId') ??
         getOwn(payload, 'callId') ??
         getOwn(payload, 'operationId') ??
         getOwn(message, 'id'),
     );
-    const name = this.#nameOf(connection, id);
+    const name = ['out', 'in', 'local']
+      .map((made) => this.calls.get(keyOf(connection, made, id))?.name)
+      .find(Boolean);
     const { kind, title } = messageIn(type, payload);
     if (kind === 'progress' || type === 'initialize') {
       this.#stream(event, type, payload);
@@ -259,30 +242,15 @@ export class Log {
     this.#row(event, kind, isOfCall ? `${name}: ${title}` : title, message, id, from);
   }
 
-  /** What a call is of, made or received. @param {number} connection @param {string} id */
-  #nameOf(connection, id) {
-    const keys = ['out', 'in', 'local'].map((direction) => keyOf(connection, direction, id));
-    return keys.map((key) => this.calls.get(key)?.name).find(Boolean);
-  }
-
   /**
    * Messages that come often make one row, as long as nothing else happens to their call: progress, chunks and credits, of which there are
    * thousands, and a greeting, which is repeated until it is answered.
-   * @param {TraceEvent} event
-   * @param {string} type
-   * @param {Kind} kind
-   * @param {string} id
-   * @param {Side} from
-   * @param {string} [name] of the capability
+   * @param {TraceEvent} event @param {string} type @param {Kind} kind @param {string} id @param {Side} from @param {string} [name] of the capability
    */
   #gather(event, type, kind, id, from, name) {
     const { connection, message } = event;
-    const key = `${connection} ${id}`;
-    let row = this.#gathering.get(key);
-    if (!row || row.number < this.rows[0].number) {
-      row = this.#row(event, kind, '', undefined, id, from);
-      this.#gathering.set(key, row);
-    }
+    const last = this.rows.findLast((row) => row.id === id && row.connection === connection);
+    const row = last?.gathered ? last : this.#row(event, kind, '', undefined, id, from);
     const gathered = (row.gathered ??= { counts: {}, done: '' });
     gathered.counts[type] = (gathered.counts[type] ?? 0) + 1;
     if (type === 'progress') gathered.done = progressIn(getOwn(message, 'payload'));
@@ -304,25 +272,15 @@ export class Log {
     stream.bytes += isChunk ? (numberIn(payload, 'size') ?? 0) : -(numberIn(payload, 'bytes') ?? 0);
   }
 
-  /**
-   * @param {TraceEvent} event
-   * @param {Kind} kind
-   * @param {string} title
-   * @param {unknown} content
-   * @param {string} [id]
-   * @param {Side} [from]
-   */
+  /** @param {TraceEvent} event @param {Kind} kind @param {string} title @param {unknown} content @param {string} [id] @param {Side} [from] */
   #row(event, kind, title, content, id = event.callId ?? '', from = undefined) {
     const { time, side, connection, frame } = event;
-    this.#gathering.delete(`${connection} ${id}`);
+    const number = ++this.#numbers;
     /** @type {Row} */
-    const row = { number: ++this.#numbers, time, kind, from, side, title, id, content: '', frame };
+    const row = { number, time, connection, kind, from, side, title, id, content: '', frame };
     this.rows.push(row);
     this.#setContent(row, content);
-    if (this.rows.length > MAX_ROWS) {
-      this.#contents -= this.rows.shift()?.content?.length ?? 0;
-      this.#oldest = Math.max(0, this.#oldest - 1);
-    }
+    if (this.rows.length > MAX_ROWS) this.#contents -= this.rows.shift()?.content?.length ?? 0;
     return row;
   }
 
@@ -333,17 +291,17 @@ export class Log {
     if (text.length > MAX_CONTENT) text = `${text.slice(0, MAX_CONTENT)}\n…`;
     this.#contents += text.length - row.content.length;
     row.content = text;
-    while (this.#contents > MAX_CONTENTS) {
-      const old = this.rows[this.#oldest++];
+    for (const old of this.#contents > MAX_CONTENTS ? this.rows : []) {
       this.#contents -= old.content?.length ?? 0;
       old.content = undefined;
+      if (this.#contents <= MAX_CONTENTS) return;
     }
   }
 
   /** @param {TraceEvent} event */
   #call(event) {
     const { type, connection, side, direction = '', callId, time, timeout, name = '' } = event;
-    if (callId === undefined || type === 'refused') return;
+    if (callId === undefined) return;
     const key = keyOf(connection, direction, callId);
     if (type === 'call') {
       this.calls.delete(key);
@@ -360,8 +318,11 @@ export class Log {
         end: '',
         endKind: 'other',
       });
-      if (this.calls.size > MAX_CALLS) this.#forgetOne();
-      return;
+      if (this.calls.size <= MAX_CALLS) return;
+      // The oldest that has ended goes or, if there is none, the oldest.
+      const [oldest] = this.calls;
+      const [old] = [...this.calls].find(([, { state }]) => state === 'ended') ?? oldest;
+      this.calls.delete(old);
     }
     const call = this.calls.get(key);
     if (!call || call.state === 'ended') return;
@@ -374,13 +335,6 @@ export class Log {
     const endKind = outcome === 'timed out' ? 'cancel' : kind;
     Object.assign(call, { state: 'ended', ended: time, endKind });
     call.end = title.replace(/^\w+/, outcome);
-  }
-
-  /** Forgets the oldest call that has ended or, if there is none, the oldest. */
-  #forgetOne() {
-    const [oldest] = this.calls;
-    const [key] = [...this.calls].find(([, { state }]) => state === 'ended') ?? oldest;
-    this.calls.delete(key);
   }
 }
 

@@ -17,9 +17,6 @@ const DROPS = [
   [abp.OVERRUN, 'overrun'],
 ];
 
-/** Whether a record is that of a call, and not of a cancel by an id. @param {object} record @returns {record is AnyCall} */
-const isCall = (record) => 'params' in record;
-
 let connections = 0;
 
 /** How a call ended. @param {unknown} response @returns {TraceOutcome} */
@@ -29,6 +26,9 @@ function outcomeNamed(response) {
   if (getOwn(response, 'cancelled') === true) return code === 'TIMEOUT' ? 'timed out' : 'cancelled';
   return code === 'DISCONNECTED' ? 'disconnected' : 'failed';
 }
+
+/** What a call was given. @param {AnyCall} record */
+const given = ({ params, options: { timeout } }) => ({ params, ...(timeout && { timeout }) });
 
 /** Observes one endpoint. */
 class Tracer {
@@ -55,9 +55,9 @@ class Tracer {
       side: endpoint.role === abp.AGENT ? 'agent' : 'app',
     };
     this.#dropped = this.#counts();
-    // Calls may be in flight already.
+    // Calls may be in flight already. What has no params is a cancel by an id.
     endpoint.machine.find((record) => {
-      if (record.handle && isCall(record)) this.#begins(record, false);
+      if (record.handle && 'params' in record) this.#begins(/** @type {any} */ (record), false);
       return false;
     });
   }
@@ -73,43 +73,33 @@ class Tracer {
 
   // --- Messages --------------------------------------------------------------------------------------
 
-  /** @param {boolean} sent @param {unknown} data */
+  /** @param {boolean} sent @param {unknown} data reading it may throw */
   message(sent, data) {
-    safely(() => this.#message(sent, data));
-  }
-
-  /** @param {boolean} sent @param {unknown} data */
-  #message(sent, data) {
     const direction = sent ? 'out' : 'in';
-    if (!Array.isArray(data)) {
-      const type = getOwn(data, 'type');
-      if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
-      if (type === 'initialize-result') {
-        this.#prefix.questions = textOf(getOwn(getOwn(data, 'payload'), 'sessionId')) ?? '';
+    safely(() => {
+      if (!Array.isArray(data)) {
+        const type = getOwn(data, 'type');
+        const session = getOwn(getOwn(data, 'payload'), 'sessionId');
+        if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
+        if (type === 'initialize-result') this.#prefix.questions = textOf(session) ?? '';
+        return this.#tell({ type: 'message', direction, message: data });
       }
-      return this.#tell({ type: 'message', direction, message: data });
-    }
-    const frame = ++this.#frames;
-    const byAgent = sent === (this.#origin.side === 'agent');
-    for (let i = 0; i + 3 < data.length; i += 4) {
-      const [kind, key, a, b] = data.slice(i, i + 4);
-      const message = this.#shown(kind, key, a, b, byAgent);
-      this.#tell({ type: 'message', direction, frame, message });
-    }
+      const frame = ++this.#frames;
+      const byAgent = sent === (this.#origin.side === 'agent');
+      for (let i = 0; i + 3 < data.length; i += 4) {
+        const [kind, key, a, b] = data.slice(i, i + 4);
+        const message = this.#shown(kind, key, a, b, byAgent);
+        this.#tell({ type: 'message', direction, frame, message });
+      }
+    });
   }
 
-  /**
-   * What an entry of a frame says, as people read it: the message that it stands for.
-   * @param {unknown} kind
-   * @param {unknown} key
-   * @param {any} a
-   * @param {any} b
-   * @param {boolean} byAgent whether an agent sends it
-   */
+  /** The message that an entry of a frame stands for, as people read it. @param {unknown} kind @param {unknown} key @param {any} a @param {any} b @param {boolean} byAgent whether an agent sends it */
   #shown(kind, key, a, b, byAgent) {
     const own = this.#id(key, byAgent);
     const theirs = this.#id(key, !byAgent);
     const answer = byAgent ? 'elicitation/response' : 'capabilities/call-result';
+    const room = byAgent ? 'capabilities' : 'bridge';
     const callId = byAgent && { callId: own };
     switch (kind) {
       case FrameKind.REQUEST:
@@ -125,10 +115,10 @@ class Tracer {
           ...(typeof last === 'string' && { [byAgent ? 'repeats' : 'callId']: last }),
           ...(chunks && { stream: { chunks, bytes } }),
         };
-        const asked = byAgent ? { capability: a } : { method: a };
-        const payload = { ...asked, params, ...(byAgent ? { options } : options), ...callId };
-        const type = byAgent ? 'capabilities/call' : 'elicitation/request';
-        return { type, id: own, payload };
+        const payload = byAgent
+          ? { capability: a, params, options, ...callId }
+          : { method: a, params, ...options };
+        return { type: byAgent ? 'capabilities/call' : 'elicitation/request', id: own, payload };
       }
       case FrameKind.VALUE: {
         const payload = { success: true, data: b, metadata: { duration: a } };
@@ -140,10 +130,8 @@ class Tracer {
         return { type: 'progress', payload: { ...b, operationId: theirs } };
       case FrameKind.MESSAGE:
         return b;
-      case FrameKind.CANCEL: {
-        const type = byAgent ? 'capabilities/cancel' : 'bridge/cancel';
-        return { type, payload: { callId: own, reason: a } };
-      }
+      case FrameKind.CANCEL:
+        return { type: `${room}/cancel`, payload: { callId: own, reason: a } };
       case FrameKind.CHUNK:
         return { type: 'bridge/chunk', payload: { callId: theirs, size: a, chunk: b } };
       case FrameKind.CREDIT:
@@ -177,15 +165,13 @@ class Tracer {
 
   /** @param {object} record @param {abp.Handle} parent */
   begin(record, parent) {
-    for (const [{ handle }, { about }] of parent ? this.#calls : []) {
-      if (handle === parent) this.#parents.set(record, about.callId);
-    }
+    for (const [{ handle }, { about }] of this.#calls)
+      if (parent && handle === parent) this.#parents.set(record, about.callId);
   }
 
   /** What does not change about a call. @param {AnyCall} record */
   #describe(record) {
-    const { resolve, rare, name, params, options } = record;
-    const { timeout } = options;
+    const { resolve, rare, name, options } = record;
     const isLocal = rare.above !== undefined;
     const made = !!resolve && !isLocal;
     /** @type {Partial<TraceEvent>} */
@@ -199,28 +185,21 @@ class Tracer {
       ? this.#endpoint.core.idText(record.handle)
       : this.#id(key, !call.elicitation);
     // Whoever begins in the middle has not seen the handshake.
-    if (isMinted && !isLocal) {
+    if (isMinted && !isLocal)
       this.#prefix[call.elicitation ? 'questions' : 'calls'] ||= id.slice(0, id.lastIndexOf('.'));
-    }
     if (typeof id === 'string') call.callId = id;
     if (this.#parents.has(record)) call.parent = this.#parents.get(record);
-    return { call, more: { params, ...(timeout && { timeout }) } };
+    return call;
   }
 
   /** @param {AnyCall} record @param {boolean} waiting */
   #begins(record, waiting) {
-    const { call, more } = this.#describe(record);
-    this.#calls.set(record, { about: call, began: performance.now() });
-    this.#tell({ type: 'call', ...call, ...more, ...(waiting && { waiting }) });
+    const about = this.#describe(record);
+    this.#calls.set(record, { about, began: performance.now() });
+    this.#tell({ type: 'call', ...about, ...given(record), ...(waiting && { waiting }) });
   }
 
-  /**
-   * @param {abp.Kind} kind
-   * @param {number} arg
-   * @param {AnyCall} record
-   * @param {unknown} context
-   * @param {unknown} text of an ABORT: the reason
-   */
+  /** @param {abp.Kind} kind @param {number} arg @param {AnyCall} record @param {unknown} context @param {any} text of an ABORT: the reason */
   action(kind, arg, record, context, text) {
     switch (kind) {
       case abp.REQUEST:
@@ -230,9 +209,7 @@ class Tracer {
         if (this.#calls.has(record)) return this.#told('start', record, {});
         return this.#begins(record, false);
       case abp.ABORT:
-        return this.#told('cancel', record, {
-          reason: /** @type {string | undefined} */ (text) ?? this.#endpoint.closing,
-        });
+        return this.#told('cancel', record, { reason: text ?? this.#endpoint.closing });
       case abp.REPORT:
         return this.#told('progress', record, { progress: getOwn(context, 'payload') });
       case abp.SEND: {
@@ -263,14 +240,14 @@ class Tracer {
     const error = getOwn(response, 'error');
     const failed = isObject(error) && { error: /** @type {TraceEvent['error']} */ (error) };
     this.#calls.delete(record);
-    if (call) {
-      const { began, about } = call;
-      const outcome = outcomeNamed(response);
-      const duration = performance.now() - began;
-      return this.#tell({ type: 'result', ...about, outcome, duration, response, ...failed });
+    if (!call) {
+      const refused = { ...this.#describe(record), ...given(record) };
+      return this.#tell({ type: 'refused', ...refused, ...failed });
     }
-    const { call: about, more } = this.#describe(record);
-    this.#tell({ type: 'refused', ...about, ...more, ...failed });
+    const { began, about } = call;
+    const outcome = outcomeNamed(response);
+    const duration = performance.now() - began;
+    this.#tell({ type: 'result', ...about, outcome, duration, response, ...failed });
   }
 }
 
@@ -316,11 +293,7 @@ export class Tracing {
 
 // --- For the console -------------------------------------------------------------------------------
 
-/**
- * An event as a line, without what is in it.
- * @param {TraceEvent} event
- * @returns {string} such as `→ export.pdf i1.3: called`
- */
+/** An event as a line, without what is in it, such as `→ export.pdf i1.3: called`. @param {TraceEvent} event */
 export function lineOf(event) {
   const { type, direction, name, callId, reason, error, progress, message } = event;
   const arrow = { out: '→', in: '←', local: '↻' }[direction ?? 'local'];

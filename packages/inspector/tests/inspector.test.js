@@ -90,6 +90,10 @@ describe('a row', () => {
       message('capabilities/cancel-result', { callId: 'd', cancelled: false }, 'in'),
       ['cancel', 'cancelled: false', 'app', 'd'],
     ],
+    'the cancel of a question': [
+      message('bridge/cancel', { callId: 'd', reason: 'no' }),
+      ['cancel', 'cancel: no', 'agent', 'd'],
+    ],
     progress: [
       message('progress', { operationId: 'd', progress: 1, total: 3 }, 'in'),
       ['progress', 'progress 33%', 'app', 'd'],

@@ -224,16 +224,17 @@ ${text}
 function generateNames(name) {
   const { headers, names, fields } = MODULES[name];
   const [header] = headers;
-  const lists = Object.entries(names).map(([as, type]) => {
-    const texts = namesOf(header, type).map((text) => `'${text}'`);
-    const line = `export const ${as} = [${texts.join(', ')}];`;
-    const list = line.length > 100 ? `export const ${as} = [\n  ${texts.join(',\n  ')},\n];` : line;
-    return `/** By ${type}. */\n${list}\n`;
-  });
-  const layouts = Object.entries(fields).map(
-    ([as, struct]) =>
-      `/** Where the fields of ${struct} lie, in bytes, by their names in C. */\n${tableOf(as, fieldsOf(headers, struct))}\n`,
+  const listOf = (as, texts) => {
+    const list = texts.map((text) => `'${text}',`).join(' ');
+    return `// prettier-ignore\nexport const ${as} = [\n${list.replace(/(.{1,98})( |$)/g, '  $1\n')}];\n`;
+  };
+  const lists = Object.entries(names).map(
+    ([as, type]) => `/** By ${type}. */\n${listOf(as, namesOf(header, type))}`,
   );
+  const layouts = Object.entries(fields).map(([as, struct]) => {
+    const ordered = fieldsOf(headers, struct).map(([field]) => field);
+    return `/** The fields of ${struct} in their order, by their names in C. */\n${listOf(as, ordered)}`;
+  });
   const from = `// Generated from ${header} by wasm/generate-boundary.mjs: change that instead.`;
   return `${from}\n\n${[...lists, ...layouts].join('\n')}`;
 }

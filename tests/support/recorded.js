@@ -1,6 +1,6 @@
 /** A session that shows most of what can become of a call, and the recording of both its sides. */
 import { connect, expose } from '../../packages/main/src/index.js';
-import { createRecorder } from '../../packages/inspector/src/recorder/index.js';
+import { createRecorder } from '../../packages/inspector/src/recorder.js';
 
 const CAPABILITIES = {
   echo: (params) => params,
@@ -25,8 +25,8 @@ const CAPABILITIES = {
 /**
  * @param {object} options
  * @param {'frames' | 'none'} [options.upgrade]
- * @param {ConstructorParameters<import('../../packages/inspector/src/recorder/index.js').Recorder>[0]} [options.recording]
- * @returns {Promise<import('../../packages/inspector/src/recorder/index.js').Recorder>}
+ * @param {ConstructorParameters<import('../../packages/inspector/src/recorder.js').Recorder>[0]} [options.recording]
+ * @returns {Promise<import('../../packages/inspector/src/recorder.js').Recorder>}
  */
 export async function recordSession({ upgrade = 'frames', recording } = {}) {
   const recorder = createRecorder(recording);

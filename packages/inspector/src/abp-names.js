@@ -1,46 +1,22 @@
 // Generated from src/abp.h by wasm/generate-boundary.mjs: change that instead.
 
 /** By abp_kind. */
+// prettier-ignore
 export const KINDS = [
-  'none',
-  'queued',
-  'start',
-  'abort',
-  'result',
-  'refuse',
-  'request',
-  'settle',
-  'report',
-  'send',
-  'session',
-  'wake',
-  'drop',
-  'chunk',
-  'credit',
-  'resume',
-  'notify',
+  'none', 'queued', 'start', 'abort', 'result', 'refuse', 'request', 'settle', 'report', 'send',
+  'session', 'wake', 'drop', 'chunk', 'credit', 'resume', 'notify',
 ];
 
 /** By abp_session. */
-export const SESSIONS = ['none', 'connecting', 'ready', 'failed', 'closed', 'lost'];
+// prettier-ignore
+export const SESSIONS = [
+  'none', 'connecting', 'ready', 'failed', 'closed', 'lost',
+];
 
-/** Where the fields of abp_config lie, in bytes, by their names in C. */
-export const FIELDS = {
-  role: 0,
-  seed: 4,
-  features: 20,
-  max_calls: 24,
-  max_concurrent: 28,
-  remembered: 32,
-  remember_ms: 36,
-  grace_ms: 40,
-  max_id: 44,
-  max_text: 48,
-  heartbeat_ms: 52,
-  probe_ms: 56,
-  restart: 60,
-  foreign: 64,
-  first_number: 68,
-  stream_chunks: 72,
-  stream_bytes: 76,
-};
+/** The fields of abp_config in their order, by their names in C. */
+// prettier-ignore
+export const FIELDS = [
+  'role', 'seed', 'features', 'max_calls', 'max_concurrent', 'remembered', 'remember_ms',
+  'grace_ms', 'max_id', 'max_text', 'heartbeat_ms', 'probe_ms', 'restart', 'foreign',
+  'first_number', 'stream_chunks', 'stream_bytes',
+];

@@ -1,7 +1,8 @@
 /** `<abp-inspector>`: shows what happens on connections, live or from a recording. */
 import { Log, eventsOf } from './log.js';
 import { CSS } from './style.js';
-import { COLUMNS, button, callView, counterViews, make, retitle, rowView } from './views.js';
+import { button, callView, counterViews, make, makeLanes, makeTable } from './views.js';
+import { retitle, rowView } from './views.js';
 
 /** @import { TraceListener } from '../../../js/types/trace.js' */
 /** @import { Kind, Row } from './log.js' */
@@ -28,6 +29,9 @@ const FILTERS = [
 
 const TABS = ['messages', 'calls', 'counters'];
 
+/** The row that Tab reaches. */
+const POINTED = 'summary[tabindex="0"]';
+
 // Where there are no pages, importing this does nothing.
 const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
@@ -39,8 +43,8 @@ export class AbpInspector extends Base {
   #paused = false;
   /** The number of the row that was considered last. */
   #shown = 0;
-  /** The rows that are shown. @type {{ row: Row, item: HTMLLIElement }[]} */
-  #items = [];
+  /** The rows that are shown. @type {Map<Row, HTMLLIElement>} */
+  #items = new Map();
   #scheduled = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
@@ -75,7 +79,15 @@ export class AbpInspector extends Base {
   #counters = make('dl');
   #reasons = make('ol', { class: 'reasons' });
   #noReasons = make('p', { class: 'empty' }, 'Nothing was dropped or refused.');
-  #panels = this.#makePanels();
+  #panels = [
+    [makeLanes(), this.#rows, this.#noRows],
+    [makeTable(this.#calls), this.#noCalls],
+    [this.#counters, make('h2', {}, 'Why'), this.#reasons, this.#noReasons],
+  ].map((contents, i) => {
+    const id = TABS[i];
+    const labelled = { role: 'tabpanel', id, tabindex: '0', 'aria-labelledby': `tab-${id}` };
+    return make('div', labelled, ...contents);
+  });
 
   constructor() {
     super();
@@ -101,28 +113,6 @@ export class AbpInspector extends Base {
     this.#rows.addEventListener('keydown', (event) => this.#moveRow(event));
     tabs.addEventListener('keydown', (event) => this.#moveTab(event));
     this.#select(this.#tab);
-  }
-
-  #makePanels() {
-    const lanes = make(
-      'div',
-      { class: 'lanes', 'aria-hidden': 'true' },
-      ...['time', 'agent', '', 'app'].map((text) => make('span', {}, text)),
-    );
-    const heads = COLUMNS.map(([text, wide]) => make('th', { scope: 'col', class: wide }, text));
-    const table = make('table', {}, make('thead', {}, make('tr', {}, ...heads)), this.#calls);
-    const contents = [
-      [lanes, this.#rows, this.#noRows],
-      [table, this.#noCalls],
-      [this.#counters, make('h2', {}, 'Why'), this.#reasons, this.#noReasons],
-    ];
-    return TABS.map((id, i) =>
-      make(
-        'div',
-        { role: 'tabpanel', id, tabindex: '0', 'aria-labelledby': `tab-${id}` },
-        ...contents[i],
-      ),
-    );
   }
 
   // --- What is inspected -----------------------------------------------------------------------------
@@ -210,7 +200,7 @@ export class AbpInspector extends Base {
   // --- What is shown ---------------------------------------------------------------------------------
 
   #schedule() {
-    if (this.#scheduled || this.#paused) return;
+    if (this.#scheduled) return;
     this.#scheduled = true;
     requestAnimationFrame(() => {
       this.#scheduled = false;
@@ -227,7 +217,7 @@ export class AbpInspector extends Base {
   /** Shows everything anew. */
   #renew() {
     this.#rows.replaceChildren();
-    this.#items = [];
+    this.#items.clear();
     this.#shown = 0;
     this.#render();
   }
@@ -252,41 +242,40 @@ export class AbpInspector extends Base {
   }
 
   #renderRows() {
-    const { rows, start = 0 } = this.#log;
+    const { rows, changed, start = 0 } = this.#log;
     const panel = this.#panels[0];
     // Whoever has scrolled up wants to read.
     const follows = panel.scrollHeight - panel.scrollTop - panel.clientHeight < 40;
     const first = rows[0]?.number ?? Infinity;
-    while (this.#items[0]?.row.number < first) this.#items.shift()?.item.remove();
-    const fresh = rows.slice(Math.max(0, this.#shown + 1 - first));
-    const added = fresh
-      .filter((row) => this.#matches(row))
-      .map((row) => ({ row, item: rowView(row, start) }));
-    this.#items.push(...added);
-    const { changed } = this.#log;
-    for (const { row, item } of changed.size ? this.#items : [])
-      if (changed.has(row)) retitle(item, row);
+    for (const [row, item] of this.#items) {
+      if (row.number >= first) break;
+      item.remove();
+      this.#items.delete(row);
+    }
+    const added = rows
+      .slice(Math.max(0, this.#shown + 1 - first))
+      .filter((row) => this.#matches(row));
+    for (const row of added) this.#items.set(row, rowView(row, start));
+    for (const row of changed) retitle(this.#items.get(row), row);
     changed.clear();
     this.#shown = rows[rows.length - 1]?.number ?? this.#shown;
-    this.#rows.append(...added.map(({ item }) => item));
-    if (!this.#rows.querySelector('summary[tabindex="0"]')) this.#point(this.#items[0]?.item);
+    this.#rows.append(...added.map((row) => /** @type {Node} */ (this.#items.get(row))));
+    if (!this.#rows.querySelector(POINTED)) this.#point(this.#rows.firstElementChild);
     if (follows && added.length) panel.scrollTop = panel.scrollHeight;
-    this.#noRows.hidden = this.#items.length > 0;
+    this.#noRows.hidden = this.#items.size > 0;
     this.#noRows.textContent = rows.length
       ? 'No message matches.'
       : this.#targets.size
         ? 'Nothing has happened yet.'
         : 'No connection is observed yet. You can open a recording.';
-    this.#status.value = `${this.#items.length} of ${rows.length}`;
+    this.#status.value = `${this.#items.size} of ${rows.length}`;
   }
 
   #renderCalls() {
     const now = this.#end ?? performance.now();
     const needle = this.#needle;
-    const focused = /** @type {HTMLElement | null} */ (this.shadowRoot?.activeElement)?.closest(
-      'tr',
-    );
-    const at = focused ? [...this.#calls.rows].indexOf(/** @type {any} */ (focused)) : -1;
+    const focused = this.shadowRoot?.activeElement ?? null;
+    const at = [...this.#calls.rows].findIndex((row) => row.contains(focused));
     const views = [...this.#log.calls.values()]
       .filter(({ id, name, state, end }) =>
         `${name}\n${id}\n${state}\n${end}`.toLowerCase().includes(needle),
@@ -311,12 +300,14 @@ export class AbpInspector extends Base {
     const { counts, reasons, start = 0 } = this.#log;
     /** @type {Record<string, number>} */
     const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, overrun: 0, refused: 0 };
-    const asked = [...this.#targets.keys()].flatMap(({ counters }) => (counters ? [counters] : []));
+    const asked = [...this.#targets.keys()].filter((target) => target.counters);
+    const { 'unknown type': unknownType = 0, ...own } = Object.fromEntries(counts);
     // A recording has no core to ask.
-    const own = Object.fromEntries(counts);
-    own.unknownType = own['unknown type'] ?? 0;
-    for (const each of asked.length ? asked.flat() : [own])
-      for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count;
+    const told = asked.length
+      ? asked.flatMap((target) => target.counters)
+      : { unknownType, ...own };
+    for (const each of [told].flat())
+      for (const [name, count] of Object.entries(each ?? {})) sum[name] = (sum[name] ?? 0) + count;
     this.#counters.replaceChildren(...counterViews(sum));
     const items = reasons.map(({ time, text }) =>
       make('li', {}, `${((time - start) / 1000).toFixed(3)} s: ${text}`),
@@ -353,27 +344,29 @@ export class AbpInspector extends Base {
     event.preventDefault();
   }
 
-  /** Makes one row the one that Tab reaches. @param {HTMLElement | undefined} item */
+  /** Makes one row the one that Tab reaches. @param {Element | null} item */
   #point(item) {
-    for (const old of this.#rows.querySelectorAll('summary[tabindex="0"]')) {
-      /** @type {HTMLElement} */ (old).tabIndex = -1;
-    }
+    this.#rows.querySelector(POINTED)?.setAttribute('tabindex', '-1');
     const summary = item?.querySelector('summary');
-    if (summary) summary.tabIndex = 0;
+    summary?.setAttribute('tabindex', '0');
     return summary;
   }
 
   /** Arrows go from row to row: there are too many for Tab. @param {KeyboardEvent} event */
   #moveRow(event) {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (!target.matches('summary')) return;
-    const at = this.#items.findIndex(({ item }) => item.contains(target));
-    const last = this.#items.length - 1;
-    /** @type {Record<string, number>} */
-    const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: last };
+    const item = target.matches('summary') && target.closest('li');
+    if (!item) return;
+    /** @type {Record<string, Element | null>} */
+    const places = {
+      ArrowDown: item.nextElementSibling ?? item,
+      ArrowUp: item.previousElementSibling ?? item,
+      Home: this.#rows.firstElementChild,
+      End: this.#rows.lastElementChild,
+    };
     const to = places[event.key];
-    if (to === undefined) return;
-    this.#point(this.#items[Math.min(Math.max(to, 0), last)].item)?.focus();
+    if (!to) return;
+    this.#point(to)?.focus();
     event.preventDefault();
   }
 }

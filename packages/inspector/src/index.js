@@ -6,7 +6,7 @@
  * calls and counts of events, live or from a recording, all of them bounded. `element.js` shows these with what `views.js` makes, as text
  * only. What became of a call is the core's and comes with the events; nothing here decides it.
  *
- * A recording has more: `recorder/` stands between an endpoint and its core, and writes down each input and each action, so that
+ * A recording has more: `recorder.js` stands between an endpoint and its core, and writes down each input and each action, so that
  * `replay/` can play them again in C. The events are in it, too, as notes.
  */
 import { AbpInspector } from './element.js';

@@ -1,6 +1,6 @@
 /** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
 import { getOwn, isObject } from '../../../js/common/values.js';
-import { readableCopy } from './recorder/readable-copy.js';
+import { readableCopy } from './readable-copy.js';
 import { lineOf } from './trace.js';
 
 /** @import { TraceEvent } from '../../../js/types/trace.js' */

@@ -38,11 +38,7 @@ export function duration(ms) {
 /** An id as short as it can be told from others. @param {string} id */
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 
-/**
- * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says.
- * @param {Row} row
- * @param {number} start when the first event was, in ms
- */
+/** A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says. @param {Row} row @param {number} start when the first event was, in ms */
 export function rowView(row, start) {
   const { from, kind, title, id, frame, side } = row;
   const way = from === undefined ? 'none' : from === 'agent' ? 'right' : 'left';
@@ -65,22 +61,26 @@ export function rowView(row, start) {
   return make('li', {}, details);
 }
 
-/** Shows a row's title anew. @param {HTMLElement} item @param {Row} row */
+/** Shows a row's title anew, if it is shown. @param {HTMLElement | undefined} item @param {Row} row */
 export function retitle(item, { title }) {
-  const text = item.querySelector('.title')?.firstChild;
+  const text = item?.querySelector('.title')?.firstChild;
   if (text) text.nodeValue = title;
 }
 
 /** What a row says, for its details. @param {Row} row */
-const contentView = ({ content }) =>
-  make(
-    'pre',
-    { tabindex: '0', role: 'region', 'aria-label': 'Content' },
-    content === undefined ? 'Its content is no longer kept.' : content || 'No content.',
-  );
+function contentView({ content = 'Its content is no longer kept.' }) {
+  const about = { tabindex: '0', role: 'region', 'aria-label': 'Content' };
+  return make('pre', about, content || 'No content.');
+}
+
+/** The lanes between which the arrows of the chart are. */
+export function makeLanes() {
+  const heads = ['time', 'agent', '', 'app'].map((text) => make('span', {}, text));
+  return make('div', { class: 'lanes', 'aria-hidden': 'true' }, ...heads);
+}
 
 /** The columns of the calls; those with a second member are left out where there is little room. */
-export const COLUMNS = [
+const COLUMNS = [
   ['Call'],
   ['State'],
   ['Id'],
@@ -93,24 +93,20 @@ export const COLUMNS = [
   ['How it ended'],
 ];
 
-/** @param {CallEntry['stream']} stream */
-function streamText(stream) {
-  if (!stream) return '';
-  const { chunks, unread, bytes } = stream;
-  return `${chunks} chunks${unread > 0 ? `, ${unread} unread (${bytes} bytes)` : ''}`;
+/** The table of the calls. @param {HTMLElement} body with their rows */
+export function makeTable(body) {
+  const heads = COLUMNS.map(([text, wide]) => make('th', { scope: 'col', class: wide }, text));
+  return make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body);
 }
 
-/**
- * A call, as a row of the table.
- * @param {CallEntry} call
- * @param {number} now ms
- * @param {() => void} show shows its messages
- */
+/** A call, as a row of the table. @param {CallEntry} call @param {number} now ms @param {() => void} show shows its messages */
 export function callView(call, now, show) {
-  const { id, name, direction, side, state, began, ended, deadline } = call;
+  const { id, name, direction, side, state, began, ended, deadline, stream } = call;
   const maker =
     direction === 'local' ? 'app, itself' : direction === 'out' ? side : otherSide(side);
   const left = ended === undefined && deadline ? duration(Math.max(0, deadline - now)) : '';
+  const rest =
+    stream && stream.unread > 0 ? `, ${stream.unread} unread (${stream.bytes} bytes)` : '';
   const cells = [
     button(name || '(no name)', show, { title: 'Show its messages' }),
     make('span', { class: `state ${state}` }, state),
@@ -119,7 +115,7 @@ export function callView(call, now, show) {
     duration((ended ?? now) - began),
     left,
     call.progress,
-    streamText(call.stream),
+    stream ? `${stream.chunks} chunks${rest}` : '',
     make('span', { title: call.parent }, shortId(call.parent)),
     make('span', { class: `end-of ${call.endKind}` }, call.end),
   ];

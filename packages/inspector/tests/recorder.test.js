@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../main/src/index.js';
-import { createRecorder } from '../src/recorder/index.js';
-import { readableCopy } from '../src/recorder/readable-copy.js';
+import { createRecorder } from '../src/recorder.js';
+import { readableCopy } from '../src/readable-copy.js';
 import { recordSession } from '../../../tests/support/recorded.js';
 
 const linesOf = ({ text }) =>

@@ -1,5 +1,5 @@
 /** Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of payloads. */
-import { walkBounded } from '../../../untrusted/src/bounds.js';
+import { walkBounded } from '../../untrusted/src/bounds.js';
 
 /** Characters of one string or name. */
 const MAX_TEXT = 20_000;
@@ -30,29 +30,18 @@ export function readableCopy(value) {
   }
 }
 
-/** @param {unknown} value */
+/** @param {unknown} value no object */
 function leaf(value) {
-  switch (typeof value) {
-    case 'string':
-      return cut(value);
-    case 'number':
-      return Number.isFinite(value) ? value : `${value}`;
-    case 'boolean':
-    case 'undefined':
-      return value;
-  }
-  return value === null ? null : `(${typeof value})`;
+  if (typeof value === 'string') return cut(value);
+  if (typeof value === 'number' && !Number.isFinite(value)) return `${value}`;
+  const isKept = value === null || ['number', 'boolean', 'undefined'].includes(typeof value);
+  return isKept ? value : `(${typeof value})`;
 }
 
-/**
- * The words for an object that is not copied.
- * @param {any} object
- * @returns {unknown} undefined for plain objects and lists
- */
+/** The words for an object that is not copied; undefined for plain objects and lists. @param {any} object @returns {unknown} */
 function describe(object) {
-  if (ArrayBuffer.isView(object) || object instanceof ArrayBuffer) {
+  if (ArrayBuffer.isView(object) || object instanceof ArrayBuffer)
     return `(${object.constructor.name}, ${object.byteLength} bytes)`;
-  }
   const tag = Object.prototype.toString.call(object).slice(8, -1);
   if (tag === 'Object' || tag === 'Array') return undefined;
   if (tag === 'Date') return `${object}`;

@@ -2,18 +2,19 @@
  * Records what goes into the core and what comes out, as lines of JSON that the C program abp-replay plays again. The core
  * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
  */
-import * as abp from '../../../../js/driver/abp-boundary.js';
-import { FIELDS, KINDS } from '../abp-names.js';
-import { getOwn } from '../../../../js/common/values.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import { FIELDS, KINDS } from './abp-names.js';
+import { getOwn } from '../../../js/common/values.js';
 import { readableCopy } from './readable-copy.js';
 
 const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 
-/** @import { TraceEvent, TraceListener } from '../../../../js/types/trace.js' */
+/** @import { TraceEvent, TraceListener } from '../../../js/types/trace.js' */
 /** @typedef {(x: abp.Exports) => any} Export One of the exports. Its name is short in what is published. */
 
 /**
- * The inputs: their names in recordings, which of the exports they are, and the names of their arguments. A name with `#` is that of a text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
+ * The inputs: their names in recordings, which of the exports they are, and the names of their arguments. A name with `#` is that of a
+ * text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
  * @type {[string, Export, string?][]}
  */
 const INPUTS = [
@@ -80,11 +81,7 @@ const written = (text) =>
 const pick = (object, ...keys) =>
   object && Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
-/**
- * What of an event is no payload.
- * @param {TraceEvent} event
- * @returns {Record<string, unknown>}
- */
+/** What of an event is no payload. @param {TraceEvent} event */
 function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
   const payload = getOwn(message, 'payload');
   const named = ['capability', 'method', 'callId', 'operationId', 'success', 'cancelled'];
@@ -149,17 +146,12 @@ export class Recorder {
   /** Whether one more input may be recorded. Its actions are recorded with it, however long they are. */
   #room() {
     if (this.#length < this.#maxLength) return true;
-    if (!this.truncated) {
-      this.truncated = true;
-      this.#write({ truncated: true });
-    }
+    if (!this.truncated) this.#write({ truncated: true });
+    this.truncated = true;
     return false;
   }
 
-  /**
-   * Leaves out what a handler's error and its reports of progress say. The core reads that these are texts, and no more.
-   * @param {string} text a message or a response, in JSON
-   */
+  /** Leaves out what a handler's error and its reports of progress say: the core reads that these are texts, and no more. @param {string} text a message or a response, in JSON */
   #withoutWords(text) {
     if (this.#payloads || !/"(error|status|stage)":/.test(text)) return text;
     const whole = JSON.parse(text);
@@ -175,7 +167,7 @@ export class Recorder {
     this.#write({ note: readableCopy(this.#payloads ? event : withoutPayloads(event)) });
   };
 
-  /** Stands between an endpoint and its core. @internal @type {import('../../../../js/driver/core.js').Tap<abp.Exports>} */
+  /** Stands between an endpoint and its core. @internal @type {import('../../../js/driver/core.js').Tap<abp.Exports>} */
   tap = (instance) => {
     if (!this.#room()) return instance.x;
     const e = ++this.#endpoints;
@@ -233,28 +225,25 @@ export class Recorder {
       ) => {
         if (ends()) return run(pointer, ...args);
         const line = input(name, keys, args);
-        // Before it runs, for it might trap.
-        if (name !== 'receive' || this.#payloads) {
-          this.#write(line);
-          return took(run(pointer, ...args));
-        }
+        // Before it runs, for it might trap. Of a message, how much the core reads is known afterwards.
+        const isPartly = name === 'receive' && !this.#payloads;
+        if (!isPartly) this.#write(line);
         let packed = abp.OK;
         try {
           packed = run(pointer, ...args);
         } finally {
-          const text = readByCore(/** @type {string} */ (line.text), packed);
-          this.#write({ ...line, text: text && this.#withoutWords(text) });
+          const text = isPartly && readByCore(/** @type {string} */ (line.text), packed);
+          if (isPartly) this.#write({ ...line, text: text && this.#withoutWords(text) });
         }
         return took(packed);
       };
     }
     x.create = (now) => {
       const pointer = instance.x.create(now);
-      const fields = Object.entries(FIELDS).map(([name, at]) => [
-        name,
-        word(config + at) || undefined,
-      ]);
-      const seed = hexOf(instance.u8.subarray(config + FIELDS.seed, config + FIELDS.seed + 16));
+      const places = Object.values(abp.CONFIG);
+      const fields = FIELDS.map((name, i) => [name, word(config + places[i]) || undefined]);
+      const from = config + abp.CONFIG.seed;
+      const seed = hexOf(instance.u8.subarray(from, from + 16));
       const about = { ...Object.fromEntries(fields), role: word(config), seed };
       this.#write({ e, do: 'create', now: Math.floor(now), config: about });
       return pointer;
@@ -281,11 +270,8 @@ export class Recorder {
     };
     x.destroy = (pointer) => {
       if (!ends()) {
-        const counts = Object.entries(COUNTERS).map(([key, counter]) => [
-          key,
-          x.count(pointer, counter),
-        ]);
-        this.#write({ e, do: 'free', counts: Object.fromEntries(counts) });
+        const counted = Object.entries(COUNTERS).map(([key, of]) => [key, x.count(pointer, of)]);
+        this.#write({ e, do: 'free', counts: Object.fromEntries(counted) });
       }
       freed = true;
       return instance.x.destroy(pointer);

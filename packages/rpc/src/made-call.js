@@ -49,8 +49,9 @@ export class MadeCall {
    * @param {import('./peer.js').RequestOptions} options
    */
   constructor(peer, resolve, reject, method, params, options) {
-    /** The caller's. */
     this.signal = options.signal;
+    /** How the dialect asks for progress or parts, if they are wanted. */
+    this.asks = options.onProgress || options.onPartialResult ? peer.dialect.progress : undefined;
     this.peer = peer;
     this.resolve = resolve;
     this.reject = reject;

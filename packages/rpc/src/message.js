@@ -1,4 +1,4 @@
-/** Makes JSON-RPC messages, and takes received ones apart. */
+/** JSON-RPC's messages: made, taken apart, and in batches. */
 import { reasonText } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
@@ -43,6 +43,30 @@ export const message = ({ id, method, params }) => ({
 /** Whether something is a message, or a batch of them: a window has other traffic, too. @param {unknown} data */
 export const isMessage = (data) =>
   getOwn(Array.isArray(data) ? data[0] : data, 'jsonrpc') === '2.0';
+
+/** Messages that a batch may have. */
+export const MAX_BATCH = 1024;
+
+/** Collects the answers to a batch of requests, which are sent together. One version of MCP has batches. */
+export class Batch {
+  /** Who may still add an answer: its calls and, while it is being read, itself. @type {Set<unknown>} */
+  open = new Set([this]);
+  /** @type {object[]} */
+  answers = [];
+  #send;
+
+  /** @param {(answers: object[]) => void} send */
+  constructor(send) {
+    this.#send = send;
+  }
+
+  /** A call has an answer, or will not get one; or the batch was read. @param {unknown} call @param {object} [answer] */
+  ended(call, answer) {
+    if (!this.open.delete(call)) return;
+    if (answer) this.answers.push(answer);
+    if (!this.open.size && this.answers.length) this.#send(this.answers);
+  }
+}
 
 /** JSON-RPC's internal error: a message of ours could not be sent. */
 const INTERNAL_ERROR = -32603;

@@ -1,6 +1,6 @@
 /**
  * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
- * The machine (js/driver/machine.js) drives the core; nothing here decides what happens to a call.
+ * Nothing here decides what happens to a call.
  */
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
@@ -10,10 +10,9 @@ import { getOwn, isRecord, milliseconds } from '../../../js/common/values.js';
 import { Machine, kindOf } from '../../../js/driver/machine.js';
 import * as rpc from './rpc-boundary.js';
 import { PeerCore, ready } from './rpc-core.js';
-import { Batch, MAX_BATCH } from './batch.js';
 import { DIALECTS, tokenOf } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
-import { canHoldToken, message, readMessage } from './message.js';
+import { Batch, MAX_BATCH, canHoldToken, message, readMessage } from './message.js';
 import { MadeCall } from './made-call.js';
 import { ReceivedCall } from './received-call.js';
 import {
@@ -30,10 +29,8 @@ import { TaskProgress } from './task-progress.js';
  * @typedef {object} PeerOptions What `createPeer` may be given.
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
  * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
- * @property {Handler} [onRequest] answers requests for which there is no handler; the same as
- *   `handle('*', …)`
- * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there
- *   is no handler; the same as `onNotification('*', …)`
+ * @property {Handler} [onRequest] the same as `handle('*', …)`
+ * @property {Listener} [onNotification] the same as `onNotification('*', …)`
  * @property {boolean} [start] false reads nothing before `start()`: for handlers that are registered later (true)
  * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused, and why it ended
  */
@@ -71,17 +68,12 @@ import { TaskProgress } from './task-progress.js';
 /** @import { Handler } from './received-call.js' */
 /** @import { Kind, Reported } from './dialects.js' */
 
-/** @typedef {{ id: number, reason: string | undefined }} Cancel that is to be sent */
-
-/**
- * What became of the work of a request, in a word, and what its handler has answered if that was not sent.
- * @typedef {{ outcome: unknown, result?: unknown, error?: unknown }} Became
- */
+/** @typedef {(params: any, context: { method: string }) => void} Listener Takes notifications. */
 
 /**
  * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due waits until they have
  * been read.
- * @extends {Machine<PeerCore, MadeCall, ReceivedCall, Cancel | false, rpc.RpcError>}
+ * @extends {Machine<PeerCore, MadeCall, ReceivedCall, string | undefined, rpc.RpcError>}
  */
 class PeerDriver extends Machine {
   /** @override @param {number} now ms */
@@ -92,9 +84,7 @@ class PeerDriver extends Machine {
 
 /** @type {Record<number, TraceEvent['type']>} */
 const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
-/** Ms in which the other side answers that it stops a task. */
-const STOP_TASK_TIMEOUT = 5000;
-/** The name under which handlers take what no other handler does. */
+/** What handlers for no method in particular are registered under. */
 const ANY = '*';
 
 /**
@@ -126,20 +116,19 @@ const nameIn = (params, key) =>
 export class Peer {
   /** Made when the core is loaded. @type {PeerDriver | undefined} */
   #machine;
-  /** Work that waits until the core is loaded. @type {(() => void)[]} */
+  /** What waits until the core is loaded. @type {(() => void)[]} */
   #early = [];
+  /** Whether a notification is among that. */
+  #owesNotification = false;
   /** @type {Map<string, Handler>} */
   #handlers = new Map();
-  /** @type {Map<string, (params: unknown, context: { method: string }) => void>} */
+  /** @type {Map<string, Listener>} */
   #listeners = new Map();
   #transport;
   #starting = false;
   #over = false;
   /** Whether it was closed, maybe before the core was loaded. */
   #closing = false;
-  /** Whether a notification waited until the core was loaded. */
-  #owesNotification = false;
-  #reading = false;
   /** What ended the connection, once something has. @type {RpcError | undefined} */
   ended = undefined;
   #resolveClosed = (/** @type {RpcError} */ _why) => {};
@@ -178,12 +167,7 @@ export class Peer {
     /** @internal Ms that a cancelled request is waited for, if that was said. */
     this.grace = limits.grace;
     const { tasks } = this.dialect;
-    if (tasks)
-      this.#tasks = new TaskProgress(tasks, (taskId) => {
-        const params = { taskId, ...(this.envelope && { _meta: this.envelope }) };
-        // Its answer says nothing that somebody waits for.
-        this.request(tasks.cancel, params, { timeout: STOP_TASK_TIMEOUT }).catch(() => {});
-      });
+    if (tasks) this.#tasks = new TaskProgress(tasks, this);
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
@@ -196,29 +180,27 @@ export class Peer {
     transport.onClose = (cause) => this.#whenReady(() => this.#end('peer', cause, 'lost'));
     transport.onEnd = () => this.#whenReady(() => this.#halfClosed());
     if (start) this.start();
-    const open = () => {
+    void this.#open(limits);
+  }
+
+  /** @param {import('./rpc-core.js').Limits} limits */
+  async #open(limits) {
+    try {
+      await ready();
       this.#machine = new PeerDriver(new PeerCore(this.dialect.number, limits), this.#acts());
-      // Work that they cause is queued behind them.
-      for (const act of this.#early) invokeReportingErrors(act);
-      this.#early = [];
-    };
-    ready()
-      .then(open)
-      .catch((cause) => {
-        console.error(
-          'abp-bridge: the core could not be loaded, and the connection is closed:',
-          cause,
-        );
-        this.ended ??= this.error(rpc.RPC_INTERNAL, { cause });
-        this.#dispose();
-        for (const act of this.#early.splice(0)) act();
-      });
+    } catch (cause) {
+      const why = 'the core could not be loaded, and the connection is closed';
+      console.error(`abp-bridge: ${why}:`, cause);
+      this.ended ??= this.error(rpc.RPC_INTERNAL, { cause });
+      this.#dispose();
+    }
+    // What they cause is queued behind them.
+    for (const act of this.#early) invokeReportingErrors(act);
+    this.#early = [];
   }
 
   /** Begins to read, if the option `start` was false. Until then messages wait in the transport. */
   start() {
-    if (this.#reading) return;
-    this.#reading = true;
     // Some transports read as soon as somebody listens.
     this.#transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
   }
@@ -245,7 +227,7 @@ export class Peer {
    * Takes the notifications of a method; `'*'` those that no other listener takes. The dialect's cancel is not among
    * them, nor is progress that a request of this side asked for.
    * @param {string} method
-   * @param {(params: any, context: { method: string }) => void} listener
+   * @param {Listener} listener
    */
   onNotification(method, listener) {
     this.#register(this.#listeners, method, listener);
@@ -296,55 +278,48 @@ export class Peer {
     requireOf('stream', 'options', 'an object', options);
     // Its request looks at the others.
     requireOptions('stream', options, { signal: 'an AbortSignal' }, true);
-    return new RequestStream(
-      (own) => this.request(method, params, { ...options, ...own }),
-      options,
-    );
+    const begin = (/** @type {RequestOptions} */ own) =>
+      this.request(method, params, { ...options, ...own });
+    return new RequestStream(begin, options);
   }
 
-  /**
-   * Makes a request on behalf of a call that was received.
-   * @internal @param {abp.Handle} parent that call, or 0 @param {string} method @param {unknown} params @param {RequestOptions} options
-   * @returns {Promise<any>}
-   */
+  /** @internal @param {abp.Handle} parent the received call on whose behalf it is made, or 0 @param {string} method @param {unknown} params @param {RequestOptions} options @returns {Promise<any>} */
   requestFor(parent, method, params, options) {
     return new Promise((resolve, reject) => {
       if (typeof method !== 'string') throw mistyped('request', 'method', 'a string');
       requireOf('request', 'options', 'an object', options);
       requireOptions('request', options, REQUEST_OPTIONS);
-      const { timeout, maxTotalTimeout, onProgress, onPartialResult } = options;
+      const { timeout, maxTotalTimeout } = options;
       requireValues('request', { timeout, maxTotalTimeout }, REQUEST_OPTIONS);
-      const asks = (onProgress || onPartialResult) && this.dialect.progress;
-      if (asks && params !== undefined && !canHoldToken(params)) {
-        throw mistyped('request', 'params', 'an object, to ask for progress');
-      }
       const call = new MadeCall(this, resolve, reject, method, params, options);
+      if (call.asks && params !== undefined && !canHoldToken(params))
+        throw mistyped('request', 'params', 'an object, to ask for progress');
       this.#whenReady(() => this.#request(call, parent));
     });
   }
 
   /** @param {MadeCall} call @param {abp.Handle} parent */
   #request(call, parent) {
-    const { method, options } = call;
-    const { signal, resetTimeoutOnProgress, wait } = options;
-    const reports =
-      (options.onProgress || options.onPartialResult || options.onTagged) && this.dialect.progress;
+    const { method, options, asks } = call;
+    const { signal, wait } = options;
     if (signal?.aborted) return call.fail(call.cancelled());
     if (this.#over || this.#closing) return call.fail(this.closedError(abp.FATE_UNSTARTED));
-    const { machine } = this;
-    const { handshake, subscription } = machine.core;
+    const { handshake, subscription } = this.machine.core;
     const ms = milliseconds(options.timeout);
     const longest = milliseconds(options.maxTotalTimeout);
     const flags =
       (options.onInputRequired ? rpc.ROUNDS : 0) |
-      (resetTimeoutOnProgress ? rpc.RESETS : 0) |
+      (options.resetTimeoutOnProgress ? rpc.RESETS : 0) |
       (wait === undefined ? 0 : wait ? rpc.WAITS : rpc.LEAVES) |
       (method === handshake ? rpc.HANDSHAKE : 0) |
       (method === subscription ? rpc.SUBSCRIPTION : 0) |
-      (reports ? rpc.REPORTS : 0);
+      (asks || (options.onTagged && this.dialect.progress) ? rpc.REPORTS : 0);
     this.#tellTime();
     onAbort(signal, call);
-    const status = machine.feed((x, peer) => x.request(peer, ms, longest, flags, parent), call);
+    const status = this.machine.feed(
+      (x, peer) => x.request(peer, ms, longest, flags, parent),
+      call,
+    );
     if (status >= 0) return;
     if (status !== abp.E_STATE) {
       const data = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
@@ -381,7 +356,7 @@ export class Peer {
   #notified(method, params) {
     this.#tasks?.noticed(params);
     const { stop } = this.#machine?.core ?? {};
-    if (method === stop?.method) this.#withdraw(nameIn(params, stop?.key));
+    if (method === stop?.method) this.#tellNamed('withdraw', nameIn(params, stop?.key));
   }
 
   /**
@@ -408,7 +383,8 @@ export class Peer {
    * What became of the work of a request that the other side has made.
    * @param {unknown} id as it stood in the message
    * @param {boolean} [settled] whether to wait until its handler has settled
-   * @returns {Promise<Became>} `'unknown'` if no such request is remembered
+   * @returns {Promise<{ outcome: unknown, result?: unknown, error?: unknown }>} in a word, `'unknown'` if no such request is
+   *   remembered, and what its handler has answered if that was not sent
    */
   async became(id, settled = false) {
     if (!this.#machine || this.#machine.failed) return { outcome: 'unknown' };
@@ -447,11 +423,10 @@ export class Peer {
     const takesBatches = batchVersion !== undefined && this.protocolVersion === batchVersion;
     if (!takesBatches || !Array.isArray(received)) return this.#dispatch(received);
     if (!received.length || received.length > MAX_BATCH) return this.#dispatch(received);
-    const batch = new Batch((answers) => this.#over || this.#post(answers));
-    this.#batch = batch;
+    const batch = (this.#batch = new Batch((answers) => this.#over || this.#post(answers)));
     for (const message of received) this.#dispatch(message);
     this.#batch = undefined;
-    batch.read();
+    batch.ended(batch);
   }
 
   /**
@@ -504,7 +479,7 @@ export class Peer {
     const call = new ReceivedCall(this, handler, id, method, params);
     call.name = nameIn(params, core.stop.member);
     call.batch = this.#batch;
-    call.batch?.opened(call);
+    call.batch?.open.add(call);
     this.#unsent.delete(id);
     this.machine.feed((x, peer) => x.received(peer, ...core.id(id), fault, flags), call);
     if (!call.handle) call.batch?.ended(call);
@@ -535,41 +510,33 @@ export class Peer {
       this.machine.feed(() => core.cancelReceived(id, reason), { error });
       return;
     }
-    if (method === core.stop.method) this.#stop(nameIn(params, core.stop.key));
+    if (method === core.stop.method)
+      this.#tellNamed('stop_received', nameIn(params, core.stop.key));
     if (method === progress?.method) {
       if (this.#progressed(() => progress.read(params))) return;
     } else if (this.#progressed(() => this.dialect.tagged?.(method, params))) return;
     this.#tasks?.noticed(params);
-    invokeReportingErrors(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, {
-      method,
-    });
+    const listener = this.#listeners.get(method) ?? this.#listeners.get(ANY);
+    invokeReportingErrors(listener, params, { method });
   }
 
-  /** The other side stops what belongs to a name. @param {unknown} name */
-  #stop(name) {
-    const { requests } = this.machine.core.stop;
-    this.#tellNamed(
-      'stop_received',
-      name,
-      (call) =>
-        call.names?.has(name) || (call.name === name && (requests ?? call.method) === call.method),
-    );
-  }
-
-  /** This side has said so: what the other side then wants answered is answered. @param {unknown} name */
-  #withdraw(name) {
-    const { withdraws } = this.machine.core.stop;
-    this.#tellNamed('withdraw', name, (call) => call.name === name && call.method === withdraws);
-  }
-
-  /** @param {'stop_received' | 'withdraw'} input @param {unknown} name @param {(call: ReceivedCall) => unknown} belongs */
-  #tellNamed(input, name, belongs) {
+  /**
+   * The other side stops what belongs to a name; or this one has done so, and what the other side then wants answered is answered.
+   * @param {'stop_received' | 'withdraw'} input @param {unknown} name
+   */
+  #tellNamed(input, name) {
     if (name === undefined) return;
-    for (const { handle } of this.#incomings(belongs))
-      this.machine.feed((x, peer) => x[input](peer, handle));
+    const { requests, withdraws } = this.machine.core.stop;
+    const told = this.#incomings((call) =>
+      input === 'withdraw'
+        ? call.name === name && call.method === withdraws
+        : call.names?.has(name) ||
+          (call.name === name && (requests ?? call.method) === call.method),
+    );
+    for (const { handle } of told) this.machine.feed((x, peer) => x[input](peer, handle));
   }
 
-  /** A call that is made on behalf of another may give that a name. @internal @param {ReceivedCall} call @param {string} method of the call that is made @param {unknown} params */
+  /** A call that is made on behalf of a received one may give that a name. @internal @param {ReceivedCall} call @param {string} method @param {unknown} params */
   nameFor(call, method, params) {
     const { creates, key } = this.machine.core.stop;
     if (method === creates) (call.names ??= new Set()).add(nameIn(params, key));
@@ -596,7 +563,7 @@ export class Peer {
 
   // --- What records tell ---------------------------------------------------------------------------
 
-  /** What drives the core; only there once it is loaded. */
+  /** Only there once the core is loaded. */
   get machine() {
     return /** @type {PeerDriver} */ (this.#machine);
   }
@@ -699,20 +666,16 @@ export class Peer {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../../../js/driver/machine.js').Acts<MadeCall, ReceivedCall, Cancel | false, rpc.RpcError>} */
+  /** @returns {import('../../../js/driver/machine.js').Acts<MadeCall, ReceivedCall, string | undefined, rpc.RpcError>} */
   #acts() {
     return {
-      read: (action, call) =>
-        kindOf(action) === abp.SEND && {
-          id: this.machine.core.number(call),
-          reason: this.machine.core.reason,
-        },
-      sendRequest: (pending) => this.#sendRequest(pending),
-      send: (_message, pending, cancel) => cancel && this.#sendCancel(cancel, pending),
-      refuse: (fault, request) => this.#refuse(fault, request),
-      report: (pending, /** @type {Reported | { result: unknown }} */ what) => {
-        if ('kind' in what) invokeReportingErrors(pending.options[what.kind], what.info);
-        else void this.#gatherInput(pending, what.result);
+      read: (action) => (kindOf(action) === abp.SEND ? this.machine.core.reason : undefined),
+      sendRequest: (call) => this.#sendRequest(call),
+      send: (_message, call, reason) => this.#sendCancel(call, reason),
+      refuse: (fault, call) => this.#refuse(fault, call),
+      report: (call, /** @type {Reported | { result: unknown }} */ what) => {
+        if ('kind' in what) invokeReportingErrors(call.options[what.kind], what.info);
+        else void this.#gatherInput(call, what.result);
       },
       // What a handler's end still sends goes first.
       session: () => queueMicrotask(() => this.#end('peer', undefined, 'lost')),
@@ -751,7 +714,7 @@ export class Peer {
     const id = this.machine.core.hasNoId(fault) ? null : call?.id;
     const answer = { jsonrpc: '2.0', id, error };
     if (call?.batch) call.batch.ended(call, answer);
-    else if (this.#batch) this.#batch.refused(answer);
+    else if (this.#batch) this.#batch.answers.push(answer);
     else this.#respond(answer);
   }
 
@@ -759,16 +722,14 @@ export class Peer {
 
   /** @param {MadeCall} call */
   #sendRequest(call) {
-    const { handle, method, params, options } = call;
-    const { progress } = this.dialect;
+    const { handle, method, options } = call;
     const id = this.machine.core.number(handle);
     call.number = id;
-    const asks = (options.onProgress || options.onPartialResult) && progress;
-    const asked = asks ? asks.ask(params, id, options) : params;
+    const params = call.asks ? call.asks.ask(call.params, id, options) : call.params;
     const { requests, member } = this.machine.core.stop;
-    if ((requests ?? method) === method) call.name = nameIn(asked, member);
+    if ((requests ?? method) === method) call.name = nameIn(params, member);
     try {
-      this.#send(message({ id, method, params: asked }), options.transfer, 'request');
+      this.#send(message({ id, method, params }), options.transfer, 'request');
     } catch (error) {
       const why = toErrorObject(error);
       let told = { ...why, message: `The params cannot be sent: ${why.message}` };
@@ -785,9 +746,9 @@ export class Peer {
   /**
    * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only the notification that
    * names what the request belongs to. That stops all that belongs to it: so it is sent with the last of them.
-   * @param {Cancel} cancel @param {MadeCall} call
+   * @param {MadeCall} call @param {string | undefined} reason
    */
-  #sendCancel({ id, reason }, { name, options }) {
+  #sendCancel({ number: id, name, options }, reason) {
     const { core } = this.machine;
     const { cancelMethod: method, cancelKey, stop } = core;
     const isLast =
@@ -798,7 +759,7 @@ export class Peer {
     if (isLast && stop.method)
       this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
-    if (isLast) this.#withdraw(name);
+    if (isLast) this.#tellNamed('withdraw', name);
     // Without an answer, nobody knows.
     options.onCancelled?.(id).then(
       (answer) => this.#over || this.#response(id, answer),

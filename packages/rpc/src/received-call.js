@@ -64,7 +64,7 @@ export class ReceivedCall {
   name = undefined;
   /** Names that its handler has given it, by which it can be stopped, too. @type {Set<unknown> | undefined} */
   names = undefined;
-  /** The batch that its answer belongs to. @type {import('./batch.js').Batch | undefined} */
+  /** The batch that its answer belongs to. @type {import('./message.js').Batch | undefined} */
   batch = undefined;
   /** The answer of its handler. @type {Answer | undefined} */
   #answer;

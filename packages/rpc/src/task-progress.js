@@ -14,6 +14,8 @@ import { offAbort, onAbort } from '../../../js/common/signals.js';
  * @property {(params: unknown) => string | undefined} stopped the task that it names
  */
 
+/** Ms in which the other side answers that it stops a task. */
+const STOP_TIMEOUT = 5000;
 /** Tasks that are kept, of either side: of more, the oldest is forgotten. */
 const MAX_TASKS = 1024;
 
@@ -37,12 +39,19 @@ export class TaskProgress {
   /** What the other side asked for, by its task. @type {Map<string, import('./received-call.js').ReceivedCall>} */
   #received = new Map();
   #words;
-  #stop;
+  #peer;
 
-  /** @param {TaskWords} words @param {(task: string) => void} stop asks the other side to stop a task */
-  constructor(words, stop) {
+  /** @param {TaskWords} words @param {import('./peer.js').Peer} peer */
+  constructor(words, peer) {
     this.#words = words;
-    this.#stop = stop;
+    this.#peer = peer;
+  }
+
+  /** Asks the other side to stop a task. Its answer says nothing that somebody waits for. @param {string} taskId */
+  #stop(taskId) {
+    const { envelope } = this.#peer;
+    const params = { taskId, ...(envelope && { _meta: envelope }) };
+    this.#peer.request(this.#words.cancel, params, { timeout: STOP_TIMEOUT }).catch(() => {});
   }
 
   /** The task that something names. Its getters may throw. @param {'named' | 'ended' | 'stopped'} how @param {unknown} what */

@@ -12,8 +12,8 @@
  * says whether a cancel is sent, and in the end what became of the work.
  *
  * dialects.js has the words of ACP, LSP and MCP for payloads, which never reach the core; their decisions are rows in C. Beside the peer:
- * batch.js, task-progress.js (tasks of MCP go on after their answer), request-stream.js and partial-results.js (results in parts, read
- * and made). mcp-client.js and mcp-server.js speak MCP's two eras on a peer.
+ * task-progress.js (tasks of MCP go on after their answer), request-stream.js and partial-results.js (results in parts, read
+ * and made). mcp.js speaks MCP's two eras on a peer.
  *
  * The ways are transports. channels.js: between windows (window-channel.js, which moves to a port where both ends are ours) and over
  * ports (port-channel.js, in frames). byte-streams.js: streams of bytes, framed by framing.js. adapters/ gives any of them to other

@@ -6,7 +6,7 @@ import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { unless } from '../../../js/common/waiting.js';
 import { copyRecord, firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
 import { Receiver } from '../../../js/transports/receiver.js';
-import { windowChannel } from '../../rpc/src/channels.js';
+import { windowChannel } from '../../rpc/src/window-channel.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { callTool, progressOf, tellOutcomes } from './calls.js';

@@ -4,7 +4,7 @@ import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { copyRecord, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
-import { embedderChannel } from '../../rpc/src/channels.js';
+import { embedderChannel } from '../../rpc/src/window-channel.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { callTool, progressOf, tellOutcomes } from './calls.js';

@@ -15,21 +15,22 @@
  * task-progress.js (tasks of MCP go on after their answer), request-stream.js and partial-results.js (results in parts, read
  * and made). mcp.js speaks MCP's two eras on a peer.
  *
- * The ways are transports. channels.js: between windows (window-channel.js, which moves to a port where both ends are ours) and over
- * ports (port-channel.js, in frames). byte-streams.js: streams of bytes, framed by framing.js. adapters/ gives any of them to other
- * people's SDKs, whose cancels and ends observed.js sets right.
+ * The ways are transports: between windows (window-channel.js, which moves to a port where both ends are ours), over ports
+ * (port-channel.js, in frames), and over streams of bytes (byte-streams.js, framed by framing.js). adapters/ gives any of them to
+ * other people's SDKs, whose cancels and ends observed.js sets right.
  */
 export { transfer } from '../../../js/common/transfer.js';
 export { portTransport } from '../../../js/transports/port.js';
 export { headerTransport, lineTransport } from './byte-streams.js';
-export { hostChannel, portChannel, windowChannel } from './channels.js';
 export { RpcError } from './errors.js';
 export { createPeer } from './peer.js';
+export { portChannel } from './port-channel.js';
+export { hostChannel, windowChannel } from './window-channel.js';
 
 /**
  * The types that are met on the way.
- * @typedef {import('./channels.js').NodeWorker} NodeWorker
- * @typedef {import('./channels.js').Transport} ChannelTransport
+ * @typedef {import('./port-channel.js').NodeWorker} NodeWorker
+ * @typedef {import('../../../js/transports/transport.js').Transport} ChannelTransport
  * @typedef {import('./dialects.js').Dialect} Dialect
  * @typedef {import('./rpc-boundary.js').Dialect} DialectNumber the core's number of a dialect
  * @typedef {import('./rpc-boundary.js').RpcError} RpcErrorNumber the core's number of an error

@@ -1,7 +1,4 @@
-/**
- * A port to another end of this library: the messages of a turn are sent together, in frames, and each side is told when
- * the other's document goes away. For a port to anything else use port.js.
- */
+/** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../../../js/wire/frames.js';
@@ -9,19 +6,37 @@ import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
+/** @import { Feature, Transport } from '../../../js/transports/transport.js' */
+
+/**
+ * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.
+ * @property {(message: any, transfer?: any) => void} postMessage
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
+ */
+
+/**
+ * A port to another of ours, or what has a port's form: the messages of a turn go together, and either side hears
+ * when the other's document goes. (A port to anybody else is `portTransport`'s.)
+ * @param {MessagePort | Worker | NodeWorker | typeof globalThis} port in a worker, its own scope or Node's `parentPort`
+ * @param {() => void} [closed] called when it closes, in place of closing the port
+ * @returns {Transport}
+ */
+export const portChannel = (port, closed) => new PortChannel(port, closed);
+
 /** Posted on a port when its document goes away. */
 const BYE = 'bye';
 
-export class PortChannel extends Receiver {
-  /** It makes frames itself. @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+class PortChannel extends Receiver {
+  /** It makes frames itself. @type {readonly Feature[]} */
   carries = ['liveness', 'streams'];
   #port;
   #close;
   #writer;
-  /** Made when somebody listens. @type {import('../../../js/transports/transport.js').Transport | undefined} */
+  /** Made when somebody listens. @type {Transport | undefined} */
   #transport;
 
-  /** @param {any} port a MessagePort, a worker or a worker's own end @param {() => void} [closed] called when it closes, in its place */
+  /** @param {any} port @param {() => void} [closed] */
   constructor(port, closed = () => port.close?.()) {
     super();
     this.#port = port;

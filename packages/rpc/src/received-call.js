@@ -7,15 +7,13 @@ import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 
-/** @typedef {import('./made-call.js').Answer} Answer */
+/** @import { Answer } from './made-call.js' */
+/** @import { Peer, RequestOptions } from './peer.js' */
 
 /**
- * @callback Handler Answers a request. Its result is what it returns, or what it streams by being an async generator or
- *   returning an async iterable; throw an {@link RpcError} to choose the
- *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
- * @param {any} params
- * @param {ReceivedCall} context
- * @returns {any}
+ * @typedef {(params: any, context: ReceivedCall) => any} Handler Answers a request. Its result is what it returns, or what it streams by
+ *   being an async generator or returning an async iterable; throw an {@link RpcError} to choose the error, anything else is an internal
+ *   error; once its signal has fired, whatever it throws says: cancelled.
  */
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
@@ -31,10 +29,7 @@ function told(fate, { report, progress } = {}) {
   };
 }
 
-/**
- * A received request. Handlers get it as their second argument: the members that they may use can be destructured, and
- * each is made when it is first read.
- */
+/** A received request. Handlers get it as their second argument: the members that they may use can be destructured. */
 export class ReceivedCall {
   /** In the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
   handle = 0;
@@ -68,8 +63,6 @@ export class ReceivedCall {
   batch = undefined;
   /** The answer of its handler. @type {Answer | undefined} */
   #answer;
-  /** @type {Transferable[] | undefined} */
-  #transfer;
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
   /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
@@ -79,13 +72,7 @@ export class ReceivedCall {
   /** What its handler streams, if it does. @type {import('./partial-results.js').Iteration | undefined} */
   #iteration;
 
-  /**
-   * @param {import('./peer.js').Peer} peer
-   * @param {Handler | undefined} handler
-   * @param {unknown} id that the other side gave it
-   * @param {string} method
-   * @param {unknown} params
-   */
+  /** @param {Peer} peer @param {Handler | undefined} handler @param {unknown} id @param {string} method @param {unknown} params */
   constructor(peer, handler, id, method, params) {
     this.#peer = peer;
     this.#handler = handler;
@@ -97,11 +84,9 @@ export class ReceivedCall {
 
   // --- What a handler uses -------------------------------------------------------------------------
 
-  /**
-   * Aborts when the request is cancelled, times out, or its caller is gone. The reason is an `AbortError`. It is created when
-   * it is first read: most handlers never read it.
-   */
+  /** Aborts when the request is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
+    // Most handlers never read it.
     const controller = (this.#controller ??= new AbortController());
     // For packages/page/src/grace.js, of whatever copy.
     /** @type {any} */ (controller.signal).abpGrace = this.#peer.grace;
@@ -121,7 +106,7 @@ export class ReceivedCall {
     return (
       /** @type {string} */ method,
       /** @type {unknown} */ params = undefined,
-      /** @type {import('./peer.js').RequestOptions} */ options = {},
+      /** @type {RequestOptions} */ options = {},
     ) => {
       this.#peer.nameFor(this, method, params);
       // A task goes on after its request was answered: only its signal tells that it was stopped.
@@ -162,11 +147,7 @@ export class ReceivedCall {
 
   // --- What the peer tells it ----------------------------------------------------------------------
 
-  /**
-   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
-   * @param {unknown} value
-   * @returns {Promise<any>}
-   */
+  /** The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined. @param {unknown} value @returns {Promise<any>} */
   async resultOf(value) {
     if (!isStream(value)) return value;
     // Loaded on demand: few handlers stream.
@@ -176,7 +157,7 @@ export class ReceivedCall {
     return resultOfParts(this.#peer, this, this.#iteration);
   }
 
-  /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the call has ended or is to stop */
+  /** Its handler is about to do something. False if it must not: the call has ended or is to stop. @internal */
   beginWork() {
     return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
   }
@@ -202,7 +183,6 @@ export class ReceivedCall {
       // JSON leaves out undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol')
         throw new TypeError(`A ${typeof result} cannot be a result`);
-      this.#transfer = markedTransfer(result);
       this.#answer = { result: result === undefined ? dialect.nothing : result };
       this.goesOn = dialect.tasks?.started(result) !== undefined;
       this.isTask = dialect.tasks?.named(result) !== undefined;
@@ -241,17 +221,12 @@ export class ReceivedCall {
     return (this.#settling ??= new Promise((resolve) => (this.#settled = resolve)));
   }
 
-  /**
-   * What its handler has answered, though nobody was told: it was cancelled.
-   * @internal
-   * @param {abp.Fate} fate what became of its work
-   * @returns {Answer | undefined}
-   */
+  /** What its handler has answered, though nobody was told: it was cancelled. @internal @param {abp.Fate} fate */
   unsent(fate) {
     return this.#answer && this.#withOutcome(this.#answer, fate);
   }
 
-  /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate what became of its work */
+  /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate */
   answer(outcome, fate) {
     const { dialect } = this.#peer;
     const said = this.#said;
@@ -260,7 +235,7 @@ export class ReceivedCall {
     if (stopped) answer = { result: said ? { ...stopped, _meta: told(fate, said) } : stopped };
     else if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
     if (dialect.tells || said?.report !== undefined) answer = this.#withOutcome(answer, fate);
-    this.#peer.respond(this, answer, 'result' in answer ? this.#transfer : undefined);
+    this.#peer.respond(this, answer, markedTransfer(getOwn(answer, 'result')));
   }
 
   /** The error of a call that was stopped. @param {abp.Outcome | rpc.PeerOutcome} outcome */

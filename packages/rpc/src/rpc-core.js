@@ -39,22 +39,21 @@ export class PeerCore extends Core {
   /** @param {rpc.Dialect} dialect @param {Limits} [limits] */
   constructor(dialect, limits = {}) {
     super(module, rpc.CONFIG, { ...limits, dialect });
-    const { x, pointer, instance } = this;
-    /** A word of the dialect, or undefined. @param {(peer: any) => number} word */
-    const wordOf = (word) => instance.readTerminated(word(pointer)) || undefined;
+    const { x, pointer } = this;
+    /** A word of the dialect, if it has that. @param {number} at */
+    const word = (at) => this.instance.readTerminated(at) || undefined;
+    const stopWord = (/** @type {rpc.StopWord} */ which) => word(x.stop_word(pointer, which));
     this.dialect = dialect;
-    /** The method that cancels a request in this dialect. */
-    this.cancelMethod = instance.readTerminated(x.cancel_method(pointer));
+    /** The method that cancels a request. */
+    this.cancelMethod = word(x.cancel_method(pointer)) ?? '';
     /** Where its params name the request. */
-    this.cancelKey = instance.readTerminated(x.cancel_key(pointer));
+    this.cancelKey = word(x.cancel_key(pointer)) ?? '';
     /** The method that must not be cancelled. */
-    this.handshake = wordOf(x.handshake);
+    this.handshake = word(x.handshake(pointer));
     /** The method of a request that its receiver ends by a cancel, too. */
-    this.subscription = wordOf(x.subscription);
-    /** @param {rpc.StopWord} word */
-    const stopWord = (word) => instance.readTerminated(x.stop_word(pointer, word)) || undefined;
-    /** The notification that stops requests by the name of what they belong to. */
+    this.subscription = word(x.subscription(pointer));
     this.stop = {
+      /** The notification that stops requests by the name of what they belong to. */
       method: stopWord(rpc.STOP_METHOD),
       key: stopWord(rpc.STOP_KEY) ?? '',
       /** The method of the requests that it stops, unless it stops those of any. */
@@ -67,7 +66,7 @@ export class PeerCore extends Core {
       withdraws: stopWord(rpc.STOP_WITHDRAWS),
     };
     /** The version of the dialect that has batches. */
-    this.batchVersion = wordOf(x.batch_version);
+    this.batchVersion = word(x.batch_version(pointer));
     /** The code of the error that says: cancelled. */
     this.cancelledCode = x.error_code(dialect, rpc.RPC_CANCELLED);
     /** Whether messages without `jsonrpc: "2.0"` are taken. */
@@ -84,20 +83,15 @@ export class PeerCore extends Core {
   /** Hands over a cancel that has come. @param {unknown} id @param {unknown} reason */
   cancelReceived(id, reason) {
     const [type, value] = this.id(id);
-    const at = typeof id === 'string' && value !== NOT_WRITTEN ? value : 0;
+    const at = type === rpc.ID_TEXT && value !== NOT_WRITTEN ? value : 0;
     const length = this.writeReason(reason, at);
     const readable = reason === undefined || typeof reason === 'string' ? 1 : 0;
     return this.x.cancel_received(this.pointer, type, value, at, length, readable);
   }
 
-  /**
-   * What became of the work of a request that was received, as long as it is remembered.
-   * @param {unknown} id as it stood in the message
-   * @returns {Fate} if that is FATE_RUNNING, `call` is its handle
-   */
+  /** What became of the work of a request that was received, as long as it is remembered; if that is FATE_RUNNING, `call` is its handle. @param {unknown} id */
   became(id) {
-    const packed = this.x.became(this.pointer, ...this.id(id));
-    return /** @type {Fate} */ (packed & 255);
+    return /** @type {Fate} */ (this.x.became(this.pointer, ...this.id(id)) & 255);
   }
 
   /** Whether a request whose handler has settled is still to be answered. @param {rpc.Handle} call */
@@ -115,17 +109,13 @@ export class PeerCore extends Core {
     return this.x.closed(this.pointer) === 1;
   }
 
-  /**
-   * The error on the wire for a code of the core. It needs no memory of the peer, so it is there after the end, too.
-   * @param {rpc.RpcError} error
-   * @returns {{ code: number, message: string }}
-   */
+  /** The error on the wire for a code of the core. It is there after the end, too. @param {rpc.RpcError} error */
   error(error) {
     const message = this.instance.readTerminated(this.x.error_message(error));
     return { code: this.x.error_code(this.dialect, error), message };
   }
 
-  /** What it counts. @override */
+  /** @override */
   counters() {
     const counters = super.counters();
     // ABP's alone.

@@ -18,13 +18,13 @@ import { getOwn } from '../../../js/common/values.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 import { answerUnsent, isMessage } from './message.js';
-import { PortChannel } from './port-channel.js';
+import { portChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
 import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 import { warn } from '../../../js/common/development.js';
 
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
+/** @import { Transport } from '../../../js/transports/transport.js' */
 
 /** The key of our own words. */
 const WORD = 'abp-bridge';
@@ -64,9 +64,34 @@ const APP_OPTIONS = {
   host: 'an object', origins: 'an object', upgrade: '"frames" or "none"',
 };
 
-/** What both sides have in common. A subclass has `onWord`, which takes the words of ours and returns the port that is kept, if one is. */
+/**
+ * From a host page to the app in its iframe, or in a window that it opened.
+ *
+ * What is posted before the app has spoken or loaded waits, since a document that loads hears nothing. An iframe
+ * that is reloaded, navigated or removed closes the channel: a new document needs a new one.
+ * @param {HTMLIFrameElement | Window} target
+ * @param {HostOptions} options
+ * @returns {Transport & { readonly isReplaced: boolean }} `isReplaced`: it ended because another document was loaded
+ */
+export const windowChannel = (target, options) => new HostChannel(target, options);
+
+/**
+ * From an app to the page that embeds it, or that opened it.
+ * @param {AppOptions & { origins: readonly string[] }} options
+ * @returns {Transport}
+ */
+export const hostChannel = (options) => new AppChannel(options);
+
+/**
+ * From a view to the page that embeds it, which may be anybody's: its origin is found out.
+ * @param {Omit<AppOptions, 'host'>} options
+ * @returns {Transport}
+ */
+export const embedderChannel = (options) => new AppChannel(options);
+
+/** What both sides have in common. */
 class WindowChannel extends Receiver {
-  /** Where messages are posted, once there is one. @type {PortChannel | undefined} */
+  /** Where messages are posted, once there is one. @type {Transport | undefined} */
   port;
   /** Whether the other side has sent its last word on the window. */
   #deaf = false;
@@ -100,9 +125,8 @@ class WindowChannel extends Receiver {
     this.way.post({ [WORD]: word, ...more }, transfer, 'greeting');
   }
 
-  /** From now on messages are read from the port. */
-  listenToPort() {
-    const port = /** @type {Transport} */ (this.port);
+  /** From now on messages are read from the port. @param {Transport} port */
+  listenTo(port) {
     this.#deaf = true;
     port.onClose = (cause) => this.lost(cause);
     port.onUnreadable = (error) => this.receiveUnreadable(error);
@@ -118,7 +142,7 @@ class WindowChannel extends Receiver {
     if (!this.#deaf && isMessage(data) && this.believes(data)) this.receive(data);
   }
 
-  /** @param {string} _word @param {unknown} _data @param {readonly MessagePort[]} _ports @returns {MessagePort | void} */
+  /** Takes a word of ours. Returns the port that is kept, if one is. @param {string} _word @param {unknown} _data @param {readonly MessagePort[]} _ports @returns {MessagePort | void} */
   onWord(_word, _data, _ports) {}
 
   /** Whether a message from the window is delivered at once. @param {unknown} _data */
@@ -128,8 +152,8 @@ class WindowChannel extends Receiver {
 }
 
 /** The host page's side. */
-export class HostChannel extends WindowChannel {
-  /** Identifies this side to the app. */
+class HostChannel extends WindowChannel {
+  /** What the app calls this side. */
   #name = mark();
   /** The mark of the app's document, if it runs this library. @type {unknown} */
   #document;
@@ -154,9 +178,8 @@ export class HostChannel extends WindowChannel {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
     const opaque = origin === OPAQUE;
-    const iframe = /** @type {HTMLIFrameElement} */ (
-      'postMessage' in target ? { contentWindow: target } : target
-    );
+    /** @type {any} */
+    const iframe = 'postMessage' in target ? { contentWindow: target } : target;
     if (!iframe.contentWindow)
       throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
     super(iframeTransport(iframe, opaque ? origin : exactOrigin(origin)));
@@ -239,13 +262,13 @@ export class HostChannel extends WindowChannel {
         if (getOwn(data, 'to') !== this.#name || ports.length !== 1 || this.port) return;
         this.#document = document;
         this.say('taken', { to: this.#name });
-        this.port = new PortChannel(ports[0]);
+        this.port = portChannel(ports[0]);
         this.#release();
         return ports[0];
       case 'moved':
         if (!this.port || document !== this.#document) return;
         for (const message of this.#early.splice(0)) this.receive(message);
-        this.listenToPort();
+        this.listenTo(this.port);
     }
   }
 
@@ -266,7 +289,7 @@ export class HostChannel extends WindowChannel {
 }
 
 /** The app's side. */
-export class AppChannel extends WindowChannel {
+class AppChannel extends WindowChannel {
   #document = mark();
   /** The host to which the port was offered. @type {unknown} */
   #host;
@@ -300,9 +323,9 @@ export class AppChannel extends WindowChannel {
       this.say('offer', { to, document: this.#document }, [port2]);
     } else if (word === 'taken' && this.#offered && to === this.#host) {
       this.say('moved', { document: this.#document });
-      this.port = new PortChannel(this.#offered);
+      this.port = portChannel(this.#offered);
       this.#offered = undefined;
-      this.listenToPort();
+      this.listenTo(this.port);
     }
   }
 }

@@ -19,7 +19,7 @@ const MCP = {
  */
 const FALSY = [0, ''];
 const THEIRS = FALSY.map((id) => `abp-bridge:theirs:${typeof id}`);
-/** These differ for each connection, because the peer may name its requests in the same way. */
+/** What replaces them on the wire: other texts for each connection, because the peer may name its requests in the same way. */
 const newOurs = () => {
   const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
   return FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
@@ -31,11 +31,7 @@ const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : i
 /** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/**
- * Restores the id of the subscription that a message belongs to.
- * @param {any} part the params or the result of the message
- * @param {unknown[]} asked the replaced ids of requests that go in the opposite direction
- */
+/** Restores the id of the subscription that a message belongs to. @param {any} part its params or result @param {unknown[]} asked as below */
 function withTrueSubscription(part, asked) {
   const meta = getOwn(part, '_meta');
   const id = getOwn(meta, SUBSCRIPTION_ID);
@@ -47,8 +43,7 @@ function withTrueSubscription(part, asked) {
 /**
  * Translates the ids in a message.
  * @param {any} message
- * @param {string[]} asking what replaces FALSY in requests that go in the message's direction
- * @param {unknown[]} asked what replaces it in requests that go in the opposite direction
+ * @param {string[]} asking what replaces FALSY in requests that go in its direction @param {unknown[]} asked and in those that go in the other
  */
 function translated(message, asking, asked) {
   const method = getOwn(message, 'method');
@@ -74,38 +69,25 @@ function translated(message, asking, asked) {
  * Makes a `Transport` for `connect` of the SDK's client or server.
  * @param {import('../../../../js/transports/transport.js').Transport} transport closed together with the result
  */
-export const mcpTransport = (transport) => new McpTransport(transport);
-
-class McpTransport {
-  /** The SDK sets these three. @type {undefined | ((message: any) => void)} */
-  onmessage;
-  /** @type {undefined | (() => void)} */
-  onclose;
-  /** @type {undefined | ((error: Error) => void)} */
-  onerror;
-  #observed;
-  /** What replaces FALSY on the wire. */
-  #ours = newOurs();
-
-  /** @param {import('../../../../js/transports/transport.js').Transport} transport */
-  constructor(transport) {
-    this.#observed = new Observed(transport, MCP);
-  }
-
-  async start() {
-    this.#observed.onMessage = (message) =>
-      this.onmessage?.(translated(message, THEIRS, this.#ours));
-    this.#observed.onError = (error) => this.onerror?.(error);
-    this.#observed.onClose = () => this.onclose?.();
-    this.#observed.start();
-  }
-
-  /** @param {unknown} message */
-  async send(message) {
-    this.#observed.send(translated(message, this.#ours, THEIRS));
-  }
-
-  async close() {
-    this.#observed.close();
-  }
+export function mcpTransport(transport) {
+  const observed = new Observed(transport, MCP);
+  const ours = newOurs();
+  return {
+    // The SDK sets these three.
+    onmessage: /** @type {undefined | ((message: any) => void)} */ (undefined),
+    onclose: /** @type {undefined | (() => void)} */ (undefined),
+    onerror: /** @type {undefined | ((error: Error) => void)} */ (undefined),
+    async start() {
+      observed.onMessage = (message) => this.onmessage?.(translated(message, THEIRS, ours));
+      observed.onError = (error) => this.onerror?.(error);
+      observed.onClose = () => this.onclose?.();
+      observed.start();
+    },
+    async send(/** @type {unknown} */ message) {
+      observed.send(translated(message, ours, THEIRS));
+    },
+    async close() {
+      observed.close();
+    },
+  };
 }

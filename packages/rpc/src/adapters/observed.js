@@ -30,21 +30,13 @@ import { getOwn } from '../../../../js/common/values.js';
  * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
  */
 
-/** @typedef {unknown} Id of a request, as its side made it: a text, a number or null */
-
 /** JSON-RPC's code for a message that could not be sent. */
 const INTERNAL_ERROR = -32603;
 
-/** An error answer. @param {Id} id of the request @param {number} code @param {string} message */
+/** An error answer. @param {unknown} id of the request @param {number} code @param {string} message */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
-/** The kind of a message, for transports that refuse new requests under back-pressure. @param {unknown} message */
-const kindOf = (message) =>
-  getOwn(message, 'method') !== undefined && getOwn(message, 'id') !== undefined
-    ? 'request'
-    : undefined;
-
-/** The reason for which a connection ended, where none is known. */
+/** Why a connection ended, where it is not known. */
 const GONE = 'The other side disconnected';
 
 /** More requests in flight in one direction are refused. */
@@ -55,7 +47,7 @@ const OPEN = 0;
 const CANCELLED = 1;
 const SUBSCRIPTION = 2;
 
-/** The requests of one direction that are in flight, and what answers one. @typedef {{ requests: Map<Id, number>, answer(message: any): void }} Direction */
+/** The requests of one direction that are in flight, and what answers one. @typedef {{ requests: Map<unknown, number>, answer(message: any): void }} Direction */
 
 export class Observed {
   #closed = false;
@@ -119,15 +111,17 @@ export class Observed {
    * @param {unknown} message
    */
   send(message) {
-    const kind = kindOf(message);
+    const id = getOwn(message, 'id');
+    const asks = getOwn(message, 'method') !== undefined;
+    // Transports may refuse new requests under back-pressure.
+    const kind = asks && id !== undefined ? 'request' : undefined;
     if (this.#closed || (this.#halfClosed && kind))
       throw new AbpError('DISCONNECTED', 'The connection is closed', { cause: this.#cause });
     if (!this.#passes(message, this.#ours, this.#theirs)) return;
     try {
       this.#transport.post(message, undefined, kind);
     } catch (error) {
-      const id = getOwn(message, 'id');
-      if (getOwn(message, 'method') !== undefined || id === undefined) {
+      if (asks || id === undefined) {
         this.#ours.requests.delete(id);
         throw error;
       }
@@ -191,12 +185,7 @@ export class Observed {
     }
   }
 
-  /**
-   * Whether a message may pass. Keeps the open requests up to date.
-   * @param {unknown} message
-   * @param {Direction} direction the message's own
-   * @param {Direction} other the opposite one
-   */
+  /** Whether a message may pass. Keeps the open requests up to date. @param {unknown} message @param {Direction} direction its own @param {Direction} other the opposite one */
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');

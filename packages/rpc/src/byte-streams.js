@@ -13,7 +13,7 @@ import { jsonText } from '../../websocket/src/json-text.js';
 import { BLANK, HeaderFraming, LineFraming } from './framing.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
+/** @import { Feature, Transport } from '../../../js/transports/transport.js' */
 
 /**
  * @typedef {object} NodeReadable What we use of `stream.Readable`.
@@ -76,7 +76,7 @@ const encoder = new TextEncoder();
 const ENOUGH_BACKLOG = 2 ** 18;
 
 class StreamTransport extends Receiver {
-  /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+  /** @type {readonly Feature[]} */
   carries = ['liveness', 'streams'];
   /** @type {Transport['onEnd']} */
   onEnd = undefined;
@@ -99,19 +99,16 @@ class StreamTransport extends Receiver {
   /** @param {typeof LineFraming | typeof HeaderFraming} Framing @param {Streams} streams @param {StreamOptions} [options] */
   constructor(Framing, { readable, writable }, options = {}) {
     super();
-    const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
     requireOptions('a stream of bytes', options, OPTIONS);
     requireValues('a stream of bytes', options, OPTIONS);
+    const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
     this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
     this.wrap = Framing.wrap;
     this.framing = new Framing(maxMessage);
     this.source = sourceOf(readable, (ending) => this.#ended(ending));
-    this.sink = sinkOf(
-      writable,
-      (cause) => this.#failed(cause),
-      () => this.#sinkClosed(),
-    );
+    const failed = (/** @type {unknown} */ cause) => this.#failed(cause);
+    this.sink = sinkOf(writable, failed, () => this.#sinkClosed());
     const { allowHalfOpen } = /** @type {{ allowHalfOpen?: boolean }} */ (writable);
     /** Whether the writable stays open when the readable ends: a socket is both, and says so. */
     this.mayOutlive = allowHalfOpen !== false || /** @type {unknown} */ (readable) !== writable;
@@ -142,10 +139,6 @@ class StreamTransport extends Receiver {
   room() {
     if (this.#backlog < ENOUGH_BACKLOG || this.stopped) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #letGo() {
-    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   /** @param {unknown} message */
@@ -180,6 +173,10 @@ class StreamTransport extends Receiver {
     });
   }
 
+  #letGo() {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
   /** @param {unknown} chunk */
   #chunk(chunk) {
     if (this.stopped) return;
@@ -203,11 +200,11 @@ class StreamTransport extends Receiver {
     this.#reading = true;
     for (let left = MAX_MESSAGES_PER_TURN; left > 0 && !this.stopped; left--) {
       const found = this.#next();
-      if (found) this.#found(found);
-      else {
+      if (!found) {
         this.#reading = false;
         return this.#finish();
       }
+      this.#found(found);
     }
     if (this.stopped) return;
     this.source.pause();

@@ -3,11 +3,11 @@
  * what became of it (`Peer.became`).
  */
 import { requireOptions } from '../../../js/common/check-options.js';
-import { reasonText } from '../../../js/common/errors.js';
+import { reasonText, saysTimeout } from '../../../js/common/errors.js';
 import { copyRecord, getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
-import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
+import { RpcError } from '../../rpc/src/errors.js';
 import { CANCELLED, OUTCOME, defined } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
@@ -43,7 +43,7 @@ function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
   const became = failed || defined({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
   const message = reasonText(reason) ?? 'The call was cancelled';
-  const name = saysTimedOut(reason) ? 'TimeoutError' : 'AbortError';
+  const name = saysTimeout(reason) ? 'TimeoutError' : 'AbortError';
   const cause = error === undefined ? (result ?? reason) : RpcError.from(error);
   return new RpcError(CANCELLED, message, became, { name, cause });
 }

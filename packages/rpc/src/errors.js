@@ -2,10 +2,8 @@
 import { safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 
-/** @typedef {{ code: number, message: string, data?: unknown }} ErrorObject as it stands on the wire */
-
-const INTERNAL_ERROR = -32603;
-const INVALID_REQUEST = -32600;
+export const INVALID_REQUEST = -32600;
+export const INTERNAL_ERROR = -32603;
 
 /**
  * The one error class of JSON-RPC peers. Throw one from a handler to choose what the other side sees. `name` is
@@ -23,25 +21,22 @@ export class RpcError extends Error {
 
   /** The error that a response carries. One that cannot be read is an invalid response. @param {unknown} error */
   static from(error) {
-    const why = 'The response has neither a result nor a readable error';
-    return safely(
-      () => {
-        const code = /** @type {number} */ (getOwn(error, 'code'));
-        const message = getOwn(error, 'message');
-        const isReadable = Number.isInteger(code) && typeof message === 'string';
-        if (!isReadable) return new RpcError(INVALID_REQUEST, why, error);
-        return new RpcError(code, message, getOwn(error, 'data'));
-      },
-      new RpcError(INVALID_REQUEST, why),
-    );
+    const unreadable = (/** @type {unknown} */ data = undefined) =>
+      new RpcError(INVALID_REQUEST, 'The response has neither a result nor a readable error', data);
+    const read = () => {
+      const code = /** @type {number} */ (getOwn(error, 'code'));
+      const message = getOwn(error, 'message');
+      if (!Number.isInteger(code) || typeof message !== 'string') return unreadable(error);
+      return new RpcError(code, message, getOwn(error, 'data'));
+    };
+    return safely(read) ?? unreadable();
   }
 }
 
 /**
- * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an
- * internal error with its words.
+ * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an internal error with its words.
  * @param {any} thrown
- * @returns {ErrorObject}
+ * @returns {{ code: number, message: string, data?: unknown }}
  */
 export const toErrorObject = (thrown) =>
   safely(
@@ -59,17 +54,9 @@ export const toErrorObject = (thrown) =>
     { code: INTERNAL_ERROR, message: 'The thrown value cannot be read' },
   );
 
-/** Whether what a handler threw says that its time ran out. @param {any} thrown */
-export const saysTimedOut = (thrown) => safely(() => thrown?.name === 'TimeoutError', false);
-
-/**
- * Whether what a handler threw says that its request was cancelled.
- * @param {any} thrown
- * @param {number} cancelled the dialect's code for it
- */
+/** Whether what a handler threw says that its request was cancelled. @param {any} thrown @param {number} cancelled the dialect's code for it */
 export const saysCancelled = (thrown, cancelled) =>
   safely(
-    () =>
-      thrown?.name === 'AbortError' || thrown?.code === 'ABORT_ERR' || thrown?.code === cancelled,
+    () => thrown.name === 'AbortError' || [cancelled, 'ABORT_ERR'].includes(thrown.code),
     false,
   );

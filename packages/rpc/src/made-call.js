@@ -8,27 +8,18 @@ import { RpcError } from './errors.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
 
-const ABORTED = { name: 'AbortError', error: rpc.RPC_CANCELLED };
 /** The reasons that the platform gives to signals. */
 const PLATFORMS = new Map([
-  ['AbortError', ABORTED],
-  ['TimeoutError', { name: 'TimeoutError', error: rpc.RPC_TIMEOUT }],
+  ['AbortError', rpc.RPC_CANCELLED],
+  ['TimeoutError', rpc.RPC_TIMEOUT],
 ]);
-
-/** Where an answer of ours says what became of the work. @param {Answer | undefined} answer */
-const toldIn = (answer) =>
-  getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
 
 /** What became of the work, in the words of the other side if it has any. @param {abp.Fate} fate @param {unknown} told */
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-  const [report, progress] = ['report', 'progress'].map((name) => getOwn(told, name));
-  return {
-    ...(outcome !== undefined && { outcome }),
-    ...(report !== undefined && { report }),
-    ...(progress !== undefined && { progress }),
-  };
+  const said = ['report', 'progress'].map((name) => [name, getOwn(told, name)]);
+  return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }
 
 /** It is its own abort listener, so no closure is needed. */
@@ -40,14 +31,7 @@ export class MadeCall {
   /** What it belongs to, by whose name it can be stopped. @type {unknown} */
   name = undefined;
 
-  /**
-   * @param {import('./peer.js').Peer} peer
-   * @param {(result: unknown) => void} resolve
-   * @param {(error: unknown) => void} reject
-   * @param {string} method
-   * @param {unknown} params
-   * @param {import('./peer.js').RequestOptions} options
-   */
+  /** @param {import('./peer.js').Peer} peer @param {(result: unknown) => void} resolve @param {(error: unknown) => void} reject @param {string} method @param {unknown} params @param {import('./peer.js').RequestOptions} options */
   constructor(peer, resolve, reject, method, params, options) {
     this.signal = options.signal;
     /** How the dialect asks for progress or parts, if they are wanted. */
@@ -66,44 +50,38 @@ export class MadeCall {
   }
 
   /**
-   * @param {abp.Outcome} outcome
-   * @param {Answer | undefined} answer the other side's answer, if it settles the call
-   * @param {number | undefined} limit the timeout that passed, in ms
-   * @param {abp.Fate} fate what became of its work, unless the other side says it
+   * @param {abp.Outcome} outcome @param {Answer | undefined} answer the other side's, if it settles the call
+   * @param {number | undefined} timeout the one that passed, in ms @param {abp.Fate} fate what became of its work, unless the other side says it
    */
-  settle(outcome, answer, limit, fate) {
+  settle(outcome, answer, timeout, fate) {
     if (answer && 'thrown' in answer) return this.fail(answer.thrown);
     const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
-    if (outcome === abp.COMPLETED && !cause) {
-      offAbort(this.signal, this);
-      return this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
+    if (outcome === abp.DISCONNECTED) return this.fail(this.peer.closedError(fate));
+    if (outcome === abp.TIMED_OUT) {
+      const told =
+        getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
+      const data = { timeout, ...became(fate, told) };
+      return this.fail(this.peer.error(rpc.RPC_TIMEOUT, { name: 'TimeoutError', data, cause }));
     }
-    this.fail(this.#failure(outcome, answer, limit, fate, cause));
-  }
-
-  /** @param {abp.Outcome} outcome @param {Answer | undefined} answer @param {number | undefined} timeout @param {abp.Fate} fate @param {RpcError} [cause] */
-  #failure(outcome, answer, timeout, fate, cause) {
-    if (outcome === abp.COMPLETED) return cause;
-    if (outcome === abp.DISCONNECTED) return this.peer.closedError(fate);
-    if (outcome !== abp.TIMED_OUT) return this.cancelled(fate, cause);
-    const data = { timeout, ...became(fate, toldIn(answer)) };
-    return this.peer.error(rpc.RPC_TIMEOUT, { name: 'TimeoutError', data, cause });
+    if (outcome !== abp.COMPLETED) return this.fail(this.cancelled(fate, cause));
+    if (cause) return this.fail(cause);
+    offAbort(this.signal, this);
+    this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
   }
 
   /**
    * The error of a cancelled call: the signal's own reason, if the caller made that error itself, or else an RpcError with the other
-   * side's answer as its cause.
-   * @param {abp.Fate} [fate] what became of its work: without one it was not sent
-   * @param {RpcError} [cause]
+   * side's answer as its cause. Without a fate it was not sent.
+   * @param {abp.Fate} [fate] @param {RpcError} [cause]
    */
   cancelled(fate = abp.FATE_UNSTARTED, cause = undefined) {
     const reason = this.signal?.reason;
     // The default reasons of `abort()` and `AbortSignal.timeout()` are not the caller's own.
-    const platforms = reason instanceof DOMException && PLATFORMS.get(reason.name);
-    if (reason instanceof Error && !platforms) return reason;
-    const { name, error } = platforms || ABORTED;
-    const data = became(fate, cause?.data);
-    return this.peer.error(error, { name, message: reasonText(reason), data, cause });
+    const platforms = reason instanceof DOMException ? PLATFORMS.get(reason.name) : undefined;
+    if (reason instanceof Error && platforms === undefined) return reason;
+    const name = platforms === rpc.RPC_TIMEOUT ? 'TimeoutError' : 'AbortError';
+    const more = { name, message: reasonText(reason), data: became(fate, cause?.data), cause };
+    return this.peer.error(platforms ?? rpc.RPC_CANCELLED, more);
   }
 
   /** It is over with an error, its own or that of the core. @param {unknown} error */

@@ -18,7 +18,7 @@ import {
   textOf,
 } from '../../../js/common/values.js';
 import { SUBSCRIPTION_ID } from './dialects.js';
-import { RpcError } from './errors.js';
+import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js';
 
 /** @import { Peer, RequestOptions } from './peer.js' */
 /** @import { ReceivedCall } from './received-call.js' */
@@ -34,10 +34,8 @@ const CLIENT_INFO = `${PREFIX}clientInfo`;
 const CLIENT_CAPABILITIES = `${PREFIX}clientCapabilities`;
 const SERVER_INFO = `${PREFIX}serverInfo`;
 
-const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
 const HEADER_MISMATCH = -32020;
 const MISSING_CAPABILITY = -32021;
 const UNSUPPORTED_VERSION = -32022;

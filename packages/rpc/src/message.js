@@ -2,6 +2,7 @@
 import { reasonText } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
+import { INTERNAL_ERROR } from './errors.js';
 import * as rpc from './rpc-boundary.js';
 
 /** A message with one of these is a response, and is never answered, even if it is malformed. */
@@ -9,8 +10,7 @@ const ANSWERS = ['id', 'result', 'error'];
 
 /**
  * Reads a message. Returns what it says, or an error if it is not a message. Throws if a getter throws.
- * @param {unknown} received
- * @param {boolean} unversioned whether `jsonrpc` may be missing
+ * @param {unknown} received @param {boolean} unversioned whether `jsonrpc` may be missing
  * @returns {rpc.RpcError | { id: unknown, method: string, params: unknown, answer?: import('./made-call.js').Answer }}
  */
 export function readMessage(received, unversioned) {
@@ -68,14 +68,10 @@ export class Batch {
   }
 }
 
-/** JSON-RPC's internal error: a message of ours could not be sent. */
-const INTERNAL_ERROR = -32603;
-
 /**
  * A message could not be sent although `post` had accepted it: a request is answered in the other side's place, an answer replaced by
  * an error.
- * @param {unknown} message
- * @param {unknown} cause
+ * @param {unknown} message @param {unknown} cause
  * @param {import('../../../js/transports/receiver.js').Receiver & import('../../../js/transports/transport.js').Transport} channel
  */
 export function answerUnsent(message, cause, channel) {

@@ -7,11 +7,8 @@ import { getOwn, isRecord } from '../../../js/common/values.js';
 export { Iteration };
 
 /**
- * Sends all parts of a call's result, or joins them.
- * @param {import('./peer.js').Peer} peer
- * @param {import('./received-call.js').ReceivedCall} call
- * @param {Iteration} iteration of what its handler returned
- * @returns {Promise<unknown>} the result
+ * Sends all parts of a call's result, or joins them. Returns the result.
+ * @param {import('./peer.js').Peer} peer @param {import('./received-call.js').ReceivedCall} call @param {Iteration} iteration of what its handler returned
  */
 export async function resultOfParts(peer, call, iteration) {
   const wanted = peer.dialect.progress?.wanted(call.params, 'onPartialResult');
@@ -28,27 +25,21 @@ export async function resultOfParts(peer, call, iteration) {
   return collection ? joinParts(collection.chunks, value) : value;
 }
 
-/**
- * The result that parts are together, as LSP appends them: lists one after the other, objects member by member.
- * @param {unknown[]} partialResults
- * @param {unknown} last what the handler returned; null and undefined are nothing
- * @returns {unknown} if they cannot be joined, what the handler returned or, if that is nothing, the list of the parts
- */
-function joinParts(partialResults, last) {
-  if (!partialResults.length) return last;
-  const all = last === undefined || last === null ? partialResults : [...partialResults, last];
-  const whole = isList(partialResults[0]) ? [] : {};
-  return all.every((part) => append(whole, part)) ? whole : (last ?? partialResults);
-}
-
 const isList = Array.isArray;
 
 /**
- * Appends a part to what is there.
- * @param {any} whole changed, with the lists and objects in it
- * @param {unknown} part
- * @returns {boolean} false if it cannot be appended
+ * The result that parts are together, as LSP appends them: lists one after the other, objects member by member. If they cannot be
+ * joined, what the handler returned or, if that is nothing, the list of the parts.
+ * @param {unknown[]} parts @param {unknown} last what the handler returned
  */
+function joinParts(parts, last) {
+  if (!parts.length) return last;
+  const whole = isList(parts[0]) ? [] : {};
+  const all = [...parts, ...((last ?? null) === null ? [] : [last])];
+  return all.every((part) => append(whole, part)) ? whole : (last ?? parts);
+}
+
+/** Appends a part to what is there, with the lists and objects in it. False if it cannot be. @param {any} whole @param {unknown} part */
 function append(whole, part) {
   if (isList(part)) {
     // Completions may be an object with items, and then lists of more of them.

@@ -11,7 +11,7 @@ import { Machine, kindOf } from '../../../js/driver/machine.js';
 import * as rpc from './rpc-boundary.js';
 import { PeerCore, ready } from './rpc-core.js';
 import { DIALECTS, tokenOf } from './dialects.js';
-import { RpcError, toErrorObject } from './errors.js';
+import { INTERNAL_ERROR, RpcError, toErrorObject } from './errors.js';
 import { Batch, MAX_BATCH, canHoldToken, message, readMessage } from './message.js';
 import { MadeCall } from './made-call.js';
 import { ReceivedCall } from './received-call.js';
@@ -280,7 +280,7 @@ export class Peer {
     requireOptions('stream', options, { signal: 'an AbortSignal' }, true);
     const begin = (/** @type {RequestOptions} */ own) =>
       this.request(method, params, { ...options, ...own });
-    return new RequestStream(begin, options);
+    return new RequestStream(begin, options.signal);
   }
 
   /** @internal @param {abp.Handle} parent the received call on whose behalf it is made, or 0 @param {string} method @param {unknown} params @param {RequestOptions} options @returns {Promise<any>} */
@@ -655,7 +655,7 @@ export class Peer {
   errorObject(code) {
     const core = this.#machine?.failed ? undefined : this.#machine?.core;
     const message = code === rpc.RPC_CLOSED ? 'Connection closed' : 'The connection failed';
-    return core?.error(code) ?? { code: -32603, message };
+    return core?.error(code) ?? { code: INTERNAL_ERROR, message };
   }
 
   /** @internal @param {rpc.RpcError} error @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more] */

@@ -3,9 +3,10 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
+import { saysTimeout } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
-import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
+import { RpcError, saysCancelled, toErrorObject } from './errors.js';
 
 /** @import { Answer } from './made-call.js' */
 /** @import { Peer, RequestOptions } from './peer.js' */
@@ -189,7 +190,7 @@ export class ReceivedCall {
     } catch (error) {
       ending = saysCancelled(error, machine.core.cancelledCode)
         ? rpc.GAVE_UP
-        : saysTimedOut(error)
+        : saysTimeout(error)
           ? rpc.RAN_OUT
           : rpc.THREW;
       this.#threwCancelled =

@@ -17,34 +17,25 @@ export class RequestStream extends Inflow {
   #count = 0;
   #unread = 0;
 
-  /**
-   * Use the peer's `stream`.
-   * @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request
-   * @param {{ signal?: AbortSignal }} options
-   */
-  constructor(begin, options) {
+  /** Use the peer's `stream`. @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request @param {AbortSignal} [signal] */
+  constructor(begin, signal) {
     super();
-    const { controller, release } = followSignal(options.signal);
-    const { signal } = controller;
+    const { controller, release } = followSignal(signal);
     this.#controller = controller;
-    /**
-     * The result that came at the end, which is empty where parts came before it. Rejects as a request does; that
-     * need not be looked at.
-     * @type {Promise<any>}
-     */
-    this.result = begin({ signal, onPartialResult: (part) => this.#take(part) });
+    /** The result that came at the end, which is empty where parts came before it. Rejects as a request does; that need not be looked at. @type {Promise<any>} */
+    this.result = begin({
+      signal: controller.signal,
+      onPartialResult: (part) => this.#take(part),
+    }).finally(release);
     this.result.then(
       (value) => {
-        release();
         if (this.#count === 0 && value !== undefined && value !== null) this.push(value, 0);
         this.finish(() => ({ done: true, value }));
       },
-      (error) => {
-        release();
+      (error) =>
         this.finish(() => {
           throw error;
-        });
-      },
+        }),
     );
   }
 

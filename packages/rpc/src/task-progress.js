@@ -21,18 +21,6 @@ const MAX_TASKS = 1024;
 
 /** What a call of this side left behind, its own abort listener. @typedef {{ task: string, signal?: AbortSignal, onProgress: any, handleEvent(): void }} OpenTask */
 
-/** @template K, V @param {Map<K, V>} map @param {K} key @param {V} value @returns {V | undefined} what is forgotten for it */
-function keep(map, key, value) {
-  const [oldest] = map;
-  const forgotten = map.size >= MAX_TASKS ? oldest : undefined;
-  if (forgotten) map.delete(forgotten[0]);
-  map.set(key, value);
-  return forgotten?.[1];
-}
-
-/** @param {OpenTask | undefined} open */
-const leave = (open) => open && offAbort(open.signal, open);
-
 export class TaskProgress {
   /** By the id of the call. @type {Map<unknown, OpenTask>} */
   #made = new Map();
@@ -54,7 +42,7 @@ export class TaskProgress {
     this.#peer.request(this.#words.cancel, params, { timeout: STOP_TIMEOUT }).catch(() => {});
   }
 
-  /** The task that something names. Its getters may throw. @param {'named' | 'ended' | 'stopped'} how @param {unknown} what */
+  /** The task that something names: its getters may throw. @param {'named' | 'ended' | 'stopped'} how @param {unknown} what */
   #task(how, what) {
     return safely(() => this.#words[how](what), undefined);
   }
@@ -67,22 +55,33 @@ export class TaskProgress {
     const open = { task, onProgress, signal, handleEvent: () => this.#stop(task) };
     if (signal?.aborted) open.handleEvent();
     else onAbort(signal, open);
-    leave(keep(this.#made, number, open));
+    const [oldest] = this.#made.keys();
+    if (this.#made.size >= MAX_TASKS) this.#forget(oldest);
+    this.#made.set(number, open);
+  }
+
+  /** @param {unknown} id of a call of this side */
+  #forget(id) {
+    const open = this.#made.get(id);
+    if (open) offAbort(open.signal, open);
+    this.#made.delete(id);
   }
 
   /** An answer came when nobody waited for it any more: nobody knows of its task. @param {unknown} result */
   late(result) {
     const named = this.#task('named', result);
-    if (named === undefined) return;
-    for (const { task } of this.#made.values()) if (task === named) return;
-    this.#stop(named);
+    const known = [...this.#made.values()].some(({ task }) => task === named);
+    if (named !== undefined && !known) this.#stop(named);
   }
 
   /** This side has answered a call. @param {import('./received-call.js').ReceivedCall} call @param {unknown} result */
   given(call, result) {
     this.noticed(result);
     const task = this.#task('named', result);
-    if (task !== undefined) keep(this.#received, task, call);
+    if (task === undefined) return;
+    const [oldest] = this.#received.keys();
+    if (this.#received.size >= MAX_TASKS) this.#received.delete(oldest);
+    this.#received.set(task, call);
   }
 
   /** The other side stops a task. @param {unknown} params */
@@ -98,17 +97,12 @@ export class TaskProgress {
     const ended = this.#task('ended', params);
     if (ended === undefined) return;
     this.#received.delete(ended);
-    for (const [id, open] of this.#made) {
-      if (open.task !== ended) continue;
-      this.#made.delete(id);
-      leave(open);
-    }
+    for (const [id, { task }] of this.#made) if (task === ended) this.#forget(id);
   }
 
   /** The connection has ended: the other side can be asked no more. */
   close() {
-    for (const open of this.#made.values()) leave(open);
-    this.#made.clear();
+    for (const id of this.#made.keys()) this.#forget(id);
     this.#received.clear();
   }
 

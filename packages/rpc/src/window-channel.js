@@ -1,9 +1,8 @@
 /**
  * From a page to the app in its iframe and back, for a protocol without a handshake of its own.
  *
- * A message counts only with the exact origin, the right source and `isTrusted`. Both sides send only the protocol's
- * messages until each knows that the other runs this library, too. For that they exchange these words, which are not
- * messages of the protocol, so that others ignore them:
+ * A message counts only with the exact origin, the right source and `isTrusted`. Until each side knows that the other runs this
+ * library, too, they send only the protocol's messages, and these words, which are none, so that others ignore them:
  *
  *   app   here {document}          a document has loaded, and this is its mark
  *   host  hello {to}               may be answered with a port
@@ -32,7 +31,6 @@ const WORD = 'abp-bridge';
 const PATIENCE = 10000;
 /** Messages from a sandboxed app that are kept until it offers its port. */
 const MAX_EARLY_MESSAGES = 1024;
-const MUST_OFFER = 'a sandboxed app must use hostChannel: only a port identifies its document';
 
 const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
@@ -151,7 +149,6 @@ class WindowChannel extends Receiver {
   }
 }
 
-/** The host page's side. */
 class HostChannel extends WindowChannel {
   /** What the app calls this side. */
   #name = mark();
@@ -177,13 +174,12 @@ class HostChannel extends WindowChannel {
   constructor(target, options) {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
-    const opaque = origin === OPAQUE;
     /** @type {any} */
     const iframe = 'postMessage' in target ? { contentWindow: target } : target;
     if (!iframe.contentWindow)
       throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
-    super(iframeTransport(iframe, opaque ? origin : exactOrigin(origin)));
-    this.#opaque = opaque;
+    super(iframeTransport(iframe, origin === OPAQUE ? origin : exactOrigin(origin)));
+    this.#opaque = origin === OPAQUE;
     this.#upgrade = upgrade;
     this.#iframe = iframe;
     // A frame with its initial empty document will load another one and report it.
@@ -243,7 +239,8 @@ class HostChannel extends WindowChannel {
     this.#spokeEarly ||= this.#waiting !== undefined;
     this.#release();
     if (!this.#opaque) return true;
-    if (this.#document === undefined) warn(MUST_OFFER);
+    if (this.#document === undefined)
+      warn('a sandboxed app must use hostChannel: only a port identifies its document');
     else if (this.#early.length < MAX_EARLY_MESSAGES) this.#early.push(data);
     return false;
   }
@@ -288,7 +285,6 @@ class HostChannel extends WindowChannel {
   };
 }
 
-/** The app's side. */
 class AppChannel extends WindowChannel {
   #document = mark();
   /** The host to which the port was offered. @type {unknown} */
@@ -301,7 +297,7 @@ class AppChannel extends WindowChannel {
   constructor(options) {
     requireOptions('hostChannel', options, APP_OPTIONS);
     const { origins, host = parent, upgrade = 'frames' } = options;
-    super(new HostTransport(host, origins?.map((origin) => exactOrigin(origin)) ?? originOf(host)));
+    super(hostTransport(host, origins?.map((origin) => exactOrigin(origin)) ?? originOf(host)));
     this.#upgrade = upgrade;
     this.say('here', { document: this.#document });
   }
@@ -337,48 +333,38 @@ class AppChannel extends WindowChannel {
  */
 function originOf(host) {
   const { ancestorOrigins } = /** @type {Partial<Location>} */ (location);
-  const origin = safely(() => host.origin, undefined) ?? ancestorOrigins?.[0];
+  const origin = safely(() => host.origin) ?? ancestorOrigins?.[0];
   return origin === undefined ? undefined : [origin];
 }
 
 /**
  * From an app to its host, whose origin is one of several, or not known at all, until it has sent something. As long as this page
  * lives, that window has the same document: a page dies with the one that embeds it.
+ * @param {Window} host @param {readonly string[]} [origins] without them: whoever it is
  */
-class HostTransport extends Receiver {
-  #host;
-  #origins;
-
-  /** @param {Window} host @param {readonly string[]} [origins] without them: whoever it is */
-  constructor(host, origins) {
-    super();
-    this.#host = host;
-    this.#origins = origins && [...new Set(origins)];
-    addEventListener('message', this.#hear);
-  }
-
-  /** The browser delivers a message only for the origin that the host has. @param {unknown} message @param {Transferable[]} [transfer] */
-  post(message, transfer) {
-    if (this.stopped) return;
-    // Until the origin is known, nothing is posted but what may be read by anybody. No target names an opaque one.
-    const targets = this.#origins ?? [OPAQUE];
-    for (const origin of targets)
-      this.#host.postMessage(message, {
-        targetOrigin: origin === OPAQUE ? '*' : origin,
-        transfer: targets.length === 1 ? transfer : undefined,
-      });
-  }
-
-  /** @override */
-  end() {
-    removeEventListener('message', this.#hear);
-  }
-
-  #hear = (/** @type {MessageEvent} */ event) => {
+function hostTransport(host, origins) {
+  let possible = origins && [...new Set(origins)];
+  const hear = (/** @type {MessageEvent} */ event) => {
     const { isTrusted, source, origin } = event;
-    if (!isTrusted || source !== this.#host || source === globalThis.window) return;
-    if (this.#origins && !this.#origins.includes(origin)) return;
-    this.#origins = [origin];
-    this.receive(event.data, event.ports);
+    if (!isTrusted || source !== host || source === globalThis.window) return;
+    if (possible && !possible.includes(origin)) return;
+    possible = [origin];
+    transport.receive(event.data, event.ports);
   };
+  addEventListener('message', hear);
+  const transport = Object.assign(new Receiver(), {
+    /** The browser delivers a message only for the origin that the host has. @type {Transport['post']} */
+    post(message, transfer) {
+      if (transport.stopped) return;
+      // Until the origin is known, nothing is posted but what may be read by anybody. No target names an opaque one.
+      const targets = possible ?? [OPAQUE];
+      for (const origin of targets)
+        host.postMessage(message, {
+          targetOrigin: origin === OPAQUE ? '*' : origin,
+          transfer: targets.length === 1 ? transfer : undefined,
+        });
+    },
+    end: () => removeEventListener('message', hear),
+  });
+  return transport;
 }

@@ -6,7 +6,6 @@ import * as rpc from './rpc-boundary.js';
 import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the option that takes it */
-
 /** @typedef {{ id: unknown, kind: Kind, info: any }} Reported progress as it was received */
 
 /**
@@ -51,14 +50,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 /** Names the subscription that a message of MCP belongs to. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/**
- * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP all tokens are made by
- * the side that receives the progress.
- * @param {number} id of the request
- */
-const workDoneToken = (id) => `abp-bridge.work.${id}`;
-/** @param {number} id of the request */
-const partialResultToken = (id) => `abp-bridge.partial.${id}`;
+/** LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP only who receives progress makes them. */
 const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */
@@ -102,8 +94,8 @@ export const DIALECTS = {
       method: '$/progress',
       ask: (params, id, { onProgress, onPartialResult }) => ({
         ...params,
-        ...(onProgress ? { workDoneToken: workDoneToken(id) } : {}),
-        ...(onPartialResult ? { partialResultToken: partialResultToken(id) } : {}),
+        ...(onProgress ? { workDoneToken: `abp-bridge.work.${id}` } : {}),
+        ...(onPartialResult ? { partialResultToken: `abp-bridge.partial.${id}` } : {}),
       }),
       wanted: (params, kind) =>
         tokenOf(getOwn(params, kind === 'onProgress' ? 'workDoneToken' : 'partialResultToken')),

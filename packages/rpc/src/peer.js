@@ -86,6 +86,7 @@ class PeerDriver extends Machine {
 const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
 /** What handlers for no method in particular are registered under. */
 const ANY = '*';
+const UNSTARTED = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
 
 /**
  * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded waits for it.
@@ -108,9 +109,8 @@ const REQUEST_OPTIONS = {
   timeout: 'a number', transfer: 'an object', wait: 'a boolean',
 };
 
-/** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string | undefined} key */
-const nameIn = (params, key) =>
-  key ? safely(() => tokenOf(getOwn(params, key)), undefined) : undefined;
+/** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string} [key] */
+const nameIn = (params, key) => (key ? safely(() => tokenOf(getOwn(params, key))) : undefined);
 
 /** One side of a connection that speaks JSON-RPC. */
 export class Peer {
@@ -157,9 +157,8 @@ export class Peer {
   constructor(transport, options) {
     const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
     requireOf('createPeer', 'transport', 'an object', transport);
-    if (!Object.hasOwn(DIALECTS, dialect)) {
+    if (!Object.hasOwn(DIALECTS, dialect))
       throw mistyped('createPeer', 'dialect', `one of ${Object.keys(DIALECTS).join(', ')}`);
-    }
     requireOptions('createPeer', options, OPTIONS);
     this.#transport = transport;
     this.dialect = DIALECTS[dialect];
@@ -177,7 +176,7 @@ export class Peer {
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     transport.onUnreadable = (error) =>
       this.#whenReady(() => this.#malformed(rpc.RPC_PARSE, { error }));
-    transport.onClose = (cause) => this.#whenReady(() => this.#end('peer', cause, 'lost'));
+    transport.onClose = (cause) => this.#whenReady(() => this.#end('peer', cause));
     transport.onEnd = () => this.#whenReady(() => this.#halfClosed());
     if (start) this.start();
     void this.#open(limits);
@@ -219,8 +218,7 @@ export class Peer {
    * @param {Handler} handler
    */
   handle(method, handler) {
-    this.#register(this.#handlers, method, handler);
-    return this;
+    return this.#register(this.#handlers, method, handler);
   }
 
   /**
@@ -230,8 +228,7 @@ export class Peer {
    * @param {Listener} listener
    */
   onNotification(method, listener) {
-    this.#register(this.#listeners, method, listener);
-    return this;
+    return this.#register(this.#listeners, method, listener);
   }
 
   /** Removes a handler. @param {string} method as given to `handle` */
@@ -248,10 +245,10 @@ export class Peer {
 
   /** @template {Function} F @param {Map<string, F>} handlers @param {string} method @param {F} handler */
   #register(handlers, method, handler) {
-    if (typeof method !== 'string' || typeof handler !== 'function') {
+    if (typeof method !== 'string' || typeof handler !== 'function')
       throw mistyped('a peer', 'a handler', 'a function, registered under the name of a method');
-    }
     handlers.set(method, handler);
+    return this;
   }
 
   /**
@@ -321,13 +318,11 @@ export class Peer {
       call,
     );
     if (status >= 0) return;
-    if (status !== abp.E_STATE) {
-      const data = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
-      const code = status === abp.E_LIMIT ? rpc.RPC_BUSY : rpc.RPC_INTERNAL;
-      return call.fail(this.error(code, { data }));
-    }
-    // Or that on whose behalf it is made has ended, or is ending.
-    call.fail(this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : call.cancelled());
+    // Or else that on whose behalf it is made has ended, or is ending.
+    if (status === abp.E_STATE)
+      return call.fail(this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : call.cancelled());
+    const code = status === abp.E_LIMIT ? rpc.RPC_BUSY : rpc.RPC_INTERNAL;
+    call.fail(this.error(code, { data: { ...UNSTARTED } }));
   }
 
   /**
@@ -371,7 +366,7 @@ export class Peer {
       this.#transport.close();
       this.#transport = { post() {}, onMessage() {}, close() {} };
     }
-    this.#whenReady(() => this.#end('self', undefined, 'close'));
+    this.#whenReady(() => this.#end('self'));
   }
 
   /** Counts of what is pending and what was dropped, for debugging. @returns {Record<string, number>} */
@@ -429,10 +424,7 @@ export class Peer {
     batch.ended(batch);
   }
 
-  /**
-   * The core's clock stands still between inputs. This sets it, and leaves to the timer what is due: a message that is in
-   * hand is read first.
-   */
+  /** Sets the core's clock, which stands still between inputs. What is due is left to the timer: a message that is in hand is read first. */
   #tellTime() {
     this.machine.feed((x, peer) => x.now(peer, performance.now()));
   }
@@ -491,7 +483,7 @@ export class Peer {
   #handlerOf(method, params) {
     // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
     if (method === this.machine.core.cancelMethod) return undefined;
-    const refusal = safely(() => this.screen?.(method, params), undefined);
+    const refusal = safely(() => this.screen?.(method, params));
     if (refusal) return () => Promise.reject(refusal);
     return (
       this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
@@ -501,9 +493,9 @@ export class Peer {
   /** @param {string} method @param {unknown} params */
   #notification(method, params) {
     const { core } = this.machine;
-    const { progress } = this.dialect;
+    const { progress, tagged } = this.dialect;
     if (method === core.cancelMethod) {
-      const id = safely(() => getOwn(params, core.cancelKey), undefined);
+      const id = safely(() => getOwn(params, core.cancelKey));
       const reason = safely(() => getOwn(params, 'reason'), null);
       const message = typeof reason === 'string' ? reason : 'The other side ended it';
       const error = { code: core.cancelledCode, message };
@@ -512,9 +504,9 @@ export class Peer {
     }
     if (method === core.stop.method)
       this.#tellNamed('stop_received', nameIn(params, core.stop.key));
-    if (method === progress?.method) {
-      if (this.#progressed(() => progress.read(params))) return;
-    } else if (this.#progressed(() => this.dialect.tagged?.(method, params))) return;
+    const reported = () =>
+      method === progress?.method ? progress.read(params) : tagged?.(method, params);
+    if (this.#progressed(safely(reported))) return;
     this.#tasks?.noticed(params);
     const listener = this.#listeners.get(method) ?? this.#listeners.get(ANY);
     invokeReportingErrors(listener, params, { method });
@@ -542,23 +534,16 @@ export class Peer {
     if (method === creates) (call.names ??= new Set()).add(nameIn(params, key));
   }
 
-  /**
-   * Progress has arrived, or what a subscription is told. Returns whether it belongs to a request made here, which may
-   * have ended.
-   * @param {() => Reported | undefined} read
-   */
-  #progressed(read) {
+  /** Progress has arrived, or what a subscription is told. Whether it belongs to a request made here, which may have ended. @param {Reported | undefined} progress */
+  #progressed(progress) {
+    if (progress?.id === undefined) return false;
+    const { id, kind, info } = progress;
     const { machine } = this;
-    const progress = safely(read, undefined);
-    const id = progress?.id;
-    if (id === undefined) return false;
-    const listener = progress?.kind === 'onTagged' ? undefined : this.#tasks?.listener(id);
-    if (listener) {
-      invokeReportingErrors(listener, progress?.info);
-      return true;
-    }
-    const status = machine.feed((x, peer) => x.progress(peer, ...machine.core.id(id)), progress);
-    return status !== abp.E_STATE;
+    const listener = kind === 'onTagged' ? undefined : this.#tasks?.listener(id);
+    if (listener) invokeReportingErrors(listener, info);
+    const tell = () =>
+      machine.feed((x, peer) => x.progress(peer, ...machine.core.id(id)), progress);
+    return listener || tell() !== abp.E_STATE;
   }
 
   // --- What records tell ---------------------------------------------------------------------------
@@ -617,7 +602,7 @@ export class Peer {
   /** The handshake, whoever made it, says which version is spoken. @param {string} method @param {unknown} result */
   #agreed(method, result) {
     if (method !== this.machine.core.handshake) return;
-    const version = safely(() => getOwn(result, 'protocolVersion'), undefined);
+    const version = safely(() => getOwn(result, 'protocolVersion'));
     if (typeof version === 'string') this.protocolVersion = version;
   }
 
@@ -628,9 +613,8 @@ export class Peer {
 
   /** The calls of a method that were received and whose handlers work, unless they were asked to stop. @param {string} method */
   running(method) {
-    return this.#incomings(
-      (call) => call.method === method && this.machine.core.isRunning(call.handle),
-    );
+    const { core } = this.machine;
+    return this.#incomings((call) => call.method === method && core.isRunning(call.handle));
   }
 
   /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => unknown} matches */
@@ -678,12 +662,11 @@ export class Peer {
         else void this.#gatherInput(call, what.result);
       },
       // What a handler's end still sends goes first.
-      session: () => queueMicrotask(() => this.#end('peer', undefined, 'lost')),
+      session: () => queueMicrotask(() => this.#end('peer')),
       drop: (counter) => {
         this.#traced(DROPPED[counter]);
         const { message: late } = this.#received;
-        if (counter === abp.LATE)
-          this.#tasks?.late(safely(() => getOwn(late, 'result'), undefined));
+        if (counter === abp.LATE) this.#tasks?.late(safely(() => getOwn(late, 'result')));
       },
       // Once everything that arrived together has been read, so that those which are cancelled in it never start.
       queued: () => {
@@ -707,7 +690,7 @@ export class Peer {
     const error = {
       ...this.errorObject(fault),
       // For want of memory, as the other side would be told by its own.
-      ...(fault === rpc.RPC_INTERNAL && { data: { outcome: abp.FATES[abp.FATE_UNSTARTED] } }),
+      ...(fault === rpc.RPC_INTERNAL && { data: UNSTARTED }),
       ...this.dialect.explain?.(fault, call?.method, this.#received.message),
     };
     this.#traced('refused', undefined, error);
@@ -751,20 +734,16 @@ export class Peer {
   #sendCancel({ number: id, name, options }, reason) {
     const { core } = this.machine;
     const { cancelMethod: method, cancelKey, stop } = core;
-    const isLast =
-      name !== undefined &&
-      !this.machine.find(
-        (other) => other instanceof MadeCall && other.name === name && core.isRunning(other.handle),
-      );
+    const isAnother = (/** @type {MadeCall | ReceivedCall} */ other) =>
+      other instanceof MadeCall && other.name === name && core.isRunning(other.handle);
+    const isLast = name !== undefined && !this.machine.find(isAnother);
     if (isLast && stop.method)
       this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
     if (isLast) this.#tellNamed('withdraw', name);
+    const answered = options.onCancelled?.(id);
     // Without an answer, nobody knows.
-    options.onCancelled?.(id).then(
-      (answer) => this.#over || this.#response(id, answer),
-      () => {},
-    );
+    answered?.then((answer) => this.#over || this.#response(id, answer)).catch(() => {});
   }
 
   /** @internal @param {ReceivedCall} call @param {Answer} answer @param {Transferable[]} [transfer] */
@@ -789,11 +768,7 @@ export class Peer {
     }
   }
 
-  /**
-   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have
-   * closed unsaid.
-   * @param {object} what
-   */
+  /** Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have closed unsaid. @param {object} what */
   #post(what) {
     try {
       this.#send(what);
@@ -829,12 +804,11 @@ export class Peer {
     this.machine.feed((x, peer) => x.half_closed(peer));
   }
 
-  /** This side has ended it, or the other one has gone away. @param {'self' | 'peer'} closedBy @param {unknown} cause @param {'lost' | 'close'} input */
-  #end(closedBy, cause, input) {
+  /** This side has ended it, or the other one has gone away. @param {'self' | 'peer'} closedBy @param {unknown} [cause] */
+  #end(closedBy, cause) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
-    // By its name: published modules have shorter ones.
-    this.machine.feed((x, peer) => (input === 'lost' ? x.lost(peer) : x.close(peer)));
+    this.machine.feed((x, peer) => (closedBy === 'self' ? x.close(peer) : x.lost(peer)));
     this.#dispose();
   }
 
@@ -844,7 +818,7 @@ export class Peer {
     this.#transport.close();
     this.#machine?.end();
     this.#tasks?.close();
-    const why = this.ended ?? this.closedError();
+    const why = /** @type {RpcError} */ (this.ended);
     this.#traced('closed', undefined, why);
     this.#resolveClosed(why);
   }

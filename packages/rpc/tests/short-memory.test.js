@@ -6,8 +6,12 @@ import { limitMemory } from '../../../tests/support/little-memory.js';
 limitMemory();
 const { outcome, peerPair } = await import('./support/rpc.js');
 
-/** Two peers; the second one echoes, or works until it is asked to stop. */
-function pair() {
+/**
+ * Two peers; the second one echoes, or works until it is asked to stop. They are closed with the test: while ports are open, a process whose
+ * test has failed does not end, and says nothing.
+ * @param {import('node:test').TestContext} t
+ */
+function pair(t) {
   const { a, b } = peerPair('acp');
   b.handle('echo', (params) => params);
   b.handle(
@@ -15,11 +19,13 @@ function pair() {
     (_params, { signal }) =>
       new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason))),
   );
-  return { a, close: () => (a.close(), b.close()) };
+  const close = () => (a.close(), b.close());
+  t.after(close);
+  return { a, close };
 }
 
-test('requests for which there is no memory are refused, once, and the others go on', async () => {
-  const { a, close } = pair();
+test('requests for which there is no memory are refused, once, and the others go on', async (t) => {
+  const { a } = pair(t);
   const stop = new AbortController();
   const told = [];
   const requests = [];
@@ -39,21 +45,19 @@ test('requests for which there is no memory are refused, once, and the others go
   assert.equal(refused.length + told.length, requests.length);
   for (const { code } of told) assert.equal(code, -32800);
   assert.deepEqual(await a.request('echo', ['again']), ['again']);
-  close();
 });
 
 test('peers for which there is no memory are closed and say so; the others go on', async (t) => {
   t.mock.method(console, 'error', () => {});
-  const first = pair();
+  const first = pair(t);
   assert.deepEqual(await first.a.request('echo', ['before']), ['before']);
-  const pairs = Array.from({ length: 600 }, pair);
+  const pairs = Array.from({ length: 600 }, () => pair(t));
   const answers = await Promise.all(pairs.map(({ a }) => outcome(a.request('echo', [1]))));
   const failed = answers.filter(({ err }) => err);
   assert.ok(failed.length > 0);
   for (const { err } of failed) assert.equal(err.constructor.name, 'RpcError', String(err));
   assert.deepEqual(await first.a.request('echo', ['meanwhile']), ['meanwhile']);
   for (const { close } of [first, ...pairs]) close();
-  const { a, close } = pair();
+  const { a } = pair(t);
   assert.deepEqual(await a.request('echo', ['again']), ['again']);
-  close();
 });

@@ -32,7 +32,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  * @typedef {object} Dialect How a protocol on JSON-RPC names its cancels, progress and errors.
  * @property {rpc.Dialect} number
  * @property {Progress} [progress]
- * @property {import('./task-progress.js').TaskWords} [tasks]
+ * @property {boolean} [tasks] whether an answer may be a task that goes on
  * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered where nobody handles them
  * @property {unknown} nothing the result of a handler that returns nothing
  * @property {Explain} [explain]
@@ -56,12 +56,6 @@ const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */
 export const tokenOf = (token) =>
   typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
-
-/** @param {unknown} result */
-const taskOf = (result) => textOf(getOwn(getOwn(result, 'task'), 'taskId'));
-
-/** @type {Set<unknown>} */
-const TASK_ENDS = new Set(['completed', 'failed', 'cancelled']);
 
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
@@ -112,6 +106,7 @@ export const DIALECTS = {
   },
   mcp: {
     number: rpc.MCP,
+    tasks: true,
     nothing: {},
     answers: new Map([['ping', () => ({})]]),
     needsInput: (result) => getOwn(result, 'resultType') === 'input_required',
@@ -141,20 +136,6 @@ export const DIALECTS = {
       read(params) {
         const { progressToken: id, ...info } = copyRecord(params);
         return { id, kind: 'onProgress', info };
-      },
-    },
-    tasks: {
-      cancel: 'tasks/cancel',
-      stopped: (params) => textOf(getOwn(params, 'taskId')),
-      started: taskOf,
-      // From 2026-07-28 on a task is named beside its type, and has no progress.
-      named: (result) =>
-        taskOf(result) ??
-        (getOwn(result, 'resultType') === 'task' ? textOf(getOwn(result, 'taskId')) : undefined),
-      ended(params) {
-        const related = getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task');
-        const ended = TASK_ENDS.has(getOwn(params, 'status'));
-        return textOf(ended ? getOwn(params, 'taskId') : getOwn(related, 'taskId'));
       },
     },
   },

@@ -38,7 +38,6 @@ export { hostChannel, windowChannel } from './window-channel.js';
  * @typedef {import('./dialects.js').Kind} Kind
  * @typedef {import('./dialects.js').Progress} Progress
  * @typedef {import('./dialects.js').Reported} Reported
- * @typedef {import('./task-progress.js').TaskWords} TaskWords
  * @typedef {import('./received-call.js').Handler} Handler
  * @typedef {import('./received-call.js').ReceivedCall} IncomingRequest
  * @typedef {import('./peer.js').Peer} Peer

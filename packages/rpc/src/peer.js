@@ -23,7 +23,7 @@ import {
 } from '../../../js/common/check-options.js';
 import { warn } from '../../../js/common/development.js';
 import { RequestStream } from './request-stream.js';
-import { TaskProgress } from './task-progress.js';
+import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 
 /**
  * @typedef {object} PeerOptions What `createPeer` may be given.
@@ -165,8 +165,7 @@ export class Peer {
     this.#trace = trace;
     /** @internal Ms that a cancelled request is waited for, if that was said. */
     this.grace = limits.grace;
-    const { tasks } = this.dialect;
-    if (tasks) this.#tasks = new TaskProgress(tasks, this);
+    if (this.dialect.tasks) this.#tasks = new TaskProgress(this);
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
@@ -476,7 +475,7 @@ export class Peer {
     this.machine.feed((x, peer) => x.received(peer, ...core.id(id), fault, flags), call);
     if (!call.handle) call.batch?.ended(call);
     // Its own handler answers; the work on the task is stopped by its signal.
-    else if (method === this.dialect.tasks?.cancel) this.#tasks?.stopped(params);
+    else if (method === CANCEL_TASK) this.#tasks?.stopped(params);
   }
 
   /** @param {string} method @param {unknown} params @returns {Handler | undefined} */

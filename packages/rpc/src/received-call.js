@@ -7,6 +7,7 @@ import { saysTimeout } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
+import { reportingTaskOf, taskOf } from './task-progress.js';
 
 /** @import { Answer } from './made-call.js' */
 /** @import { Peer, RequestOptions } from './peer.js' */
@@ -185,8 +186,8 @@ export class ReceivedCall {
       if (typeof result === 'function' || typeof result === 'symbol')
         throw new TypeError(`A ${typeof result} cannot be a result`);
       this.#answer = { result: result === undefined ? dialect.nothing : result };
-      this.goesOn = dialect.tasks?.started(result) !== undefined;
-      this.isTask = dialect.tasks?.named(result) !== undefined;
+      this.goesOn = dialect.tasks === true && reportingTaskOf(result) !== undefined;
+      this.isTask = dialect.tasks === true && taskOf(result) !== undefined;
     } catch (error) {
       ending = saysCancelled(error, machine.core.cancelledCode)
         ? rpc.GAVE_UP

@@ -4,20 +4,33 @@
  */
 import { safely } from '../../../js/common/errors.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
+import { getOwn, textOf } from '../../../js/common/values.js';
 
-/**
- * @typedef {object} TaskWords How a dialect speaks of tasks.
- * @property {(result: unknown) => string | undefined} started the task whose progress goes on that a request was answered with
- * @property {(result: unknown) => string | undefined} named the task that a request was answered with, whatever goes on
- * @property {(params: unknown) => string | undefined} ended the task that has ended, by a result or a notification
- * @property {string} cancel the request that stops a task
- * @property {(params: unknown) => string | undefined} stopped the task that it names
- */
-
+/** The request that stops a task. */
+export const CANCEL_TASK = 'tasks/cancel';
+/** @type {Set<unknown>} */
+const ENDS = new Set(['completed', 'failed', 'cancelled']);
 /** Ms in which the other side answers that it stops a task. */
 const STOP_TIMEOUT = 5000;
 /** Tasks that are kept, of either side: of more, the oldest is forgotten. */
 const MAX_TASKS = 1024;
+
+/** Reads which task something names. Its getters may throw. @param {unknown} of */
+const taskIdOf = (of) => textOf(getOwn(of, 'taskId'));
+
+/** The task whose progress goes on that a call was answered with. @param {unknown} result */
+export const reportingTaskOf = (result) => taskIdOf(getOwn(result, 'task'));
+
+/** The task that a call was answered with. From 2026-07-28 on it is named beside its type, and has no progress. @param {unknown} result */
+export const taskOf = (result) =>
+  reportingTaskOf(result) ??
+  (getOwn(result, 'resultType') === 'task' ? taskIdOf(result) : undefined);
+
+/** The task that has ended, by a result or a notification. @param {unknown} params */
+const endedIn = (params) =>
+  ENDS.has(getOwn(params, 'status'))
+    ? taskIdOf(params)
+    : taskIdOf(getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task'));
 
 /** What a call of this side left behind, its own abort listener. @typedef {{ task: string, signal?: AbortSignal, onProgress: any, handleEvent(): void }} OpenTask */
 
@@ -26,12 +39,10 @@ export class TaskProgress {
   #made = new Map();
   /** What the other side asked for, by its task. @type {Map<string, import('./received-call.js').ReceivedCall>} */
   #received = new Map();
-  #words;
   #peer;
 
-  /** @param {TaskWords} words @param {import('./peer.js').Peer} peer */
-  constructor(words, peer) {
-    this.#words = words;
+  /** @param {import('./peer.js').Peer} peer */
+  constructor(peer) {
     this.#peer = peer;
   }
 
@@ -39,18 +50,13 @@ export class TaskProgress {
   #stop(taskId) {
     const { envelope } = this.#peer;
     const params = { taskId, ...(envelope && { _meta: envelope }) };
-    this.#peer.request(this.#words.cancel, params, { timeout: STOP_TIMEOUT }).catch(() => {});
-  }
-
-  /** The task that something names: its getters may throw. @param {'named' | 'ended' | 'stopped'} how @param {unknown} what */
-  #task(how, what) {
-    return safely(() => this.#words[how](what), undefined);
+    this.#peer.request(CANCEL_TASK, params, { timeout: STOP_TIMEOUT }).catch(() => {});
   }
 
   /** A call of this side has been answered. @param {import('./made-call.js').MadeCall} call @param {unknown} result */
   answered({ number, options: { onProgress, signal } }, result) {
     this.noticed(result);
-    const task = this.#task('named', result);
+    const task = safely(() => taskOf(result));
     if (task === undefined) return;
     const open = { task, onProgress, signal, handleEvent: () => this.#stop(task) };
     if (signal?.aborted) open.handleEvent();
@@ -69,7 +75,7 @@ export class TaskProgress {
 
   /** An answer came when nobody waited for it any more: nobody knows of its task. @param {unknown} result */
   late(result) {
-    const named = this.#task('named', result);
+    const named = safely(() => taskOf(result));
     const known = [...this.#made.values()].some(({ task }) => task === named);
     if (named !== undefined && !known) this.#stop(named);
   }
@@ -77,7 +83,7 @@ export class TaskProgress {
   /** This side has answered a call. @param {import('./received-call.js').ReceivedCall} call @param {unknown} result */
   given(call, result) {
     this.noticed(result);
-    const task = this.#task('named', result);
+    const task = safely(() => taskOf(result));
     if (task === undefined) return;
     const [oldest] = this.#received.keys();
     if (this.#received.size >= MAX_TASKS) this.#received.delete(oldest);
@@ -86,7 +92,7 @@ export class TaskProgress {
 
   /** The other side stops a task. @param {unknown} params */
   stopped(params) {
-    const task = this.#task('stopped', params) ?? '';
+    const task = safely(() => taskIdOf(params)) ?? '';
     this.#received.get(task)?.abort(undefined);
     this.#received.delete(task);
   }
@@ -94,7 +100,7 @@ export class TaskProgress {
   /** A result or a notification, of either side, may say that a task has ended. @param {unknown} params */
   noticed(params) {
     if (!this.#made.size && !this.#received.size) return;
-    const ended = this.#task('ended', params);
+    const ended = safely(() => endedIn(params));
     if (ended === undefined) return;
     this.#received.delete(ended);
     for (const [id, { task }] of this.#made) if (task === ended) this.#forget(id);

@@ -81,9 +81,7 @@ class StreamTransport extends Receiver {
   /** @type {Transport['onEnd']} */
   onEnd = undefined;
   #started = false;
-  /** The chunks that have not been read yet. @type {Uint8Array[]} */
-  #incoming = [];
-  /** Whether they are being read, or will be in a later turn. */
+  /** Whether what has come is being read, or will be in a later turn. */
   #reading = false;
   /** How the stream ended, if it has. @type {{ cause?: unknown } | undefined} */
   #ending;
@@ -184,7 +182,7 @@ class StreamTransport extends Receiver {
     const bytes = typeof chunk === 'string' ? encoder.encode(chunk) : chunk;
     if (!(bytes instanceof Uint8Array))
       return this.#failed(new TypeError('the stream must contain bytes'));
-    this.#incoming.push(bytes);
+    this.framing.push(bytes);
     this.#read();
   }
 
@@ -199,7 +197,7 @@ class StreamTransport extends Receiver {
     if (this.#reading) return;
     this.#reading = true;
     for (let left = MAX_MESSAGES_PER_TURN; left > 0 && !this.stopped; left--) {
-      const found = this.#next();
+      const found = this.framing.next();
       if (!found) {
         this.#reading = false;
         return this.#finish();
@@ -213,16 +211,6 @@ class StreamTransport extends Receiver {
       this.#read();
       if (!this.#reading) this.source.resume();
     });
-  }
-
-  /** The next thing in what has come. @returns {Uint8Array | AbpError | undefined} */
-  #next() {
-    for (;;) {
-      const found = this.framing.next();
-      const chunk = found ? undefined : this.#incoming.shift();
-      if (!chunk) return found;
-      this.framing.push(chunk);
-    }
   }
 
   /** @param {Uint8Array | AbpError} found */

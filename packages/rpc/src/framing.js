@@ -1,6 +1,6 @@
 /**
  * Finds messages in a stream of bytes, in linear time however they are cut into chunks. `push` gives a chunk, and `next` takes what
- * was found in it: the bytes of a message, which are valid until the next call; an error for a piece that is no message, after which
+ * was found: the bytes of a message, which are valid until the next `push`; an error for a piece that is no message, after which
  * reading goes on; or undefined once it needs another chunk. No more is kept than one message of the allowed length.
  */
 import { AbpError } from '../../../js/common/errors.js';
@@ -8,7 +8,6 @@ import { AbpError } from '../../../js/common/errors.js';
 const CR = 13;
 const LF = 10;
 const NEWLINE = Uint8Array.of(LF);
-const BLOCK_END = [CR, LF, CR, LF];
 /** JSON's white space. */
 const BLANKS = [CR, LF, 32, 9];
 /** A line that is no message: it is blank, or the end of one that was skipped. */
@@ -24,58 +23,59 @@ const HEADER_AFTER_SKIPPED = /^.*content-length:(.*)$/i;
 const encoder = new TextEncoder();
 
 class Framing {
-  /** What is read of it begins at `at`. @type {Uint8Array} */
-  chunk = new Uint8Array(0);
-  at = 0;
+  /** What was not taken yet begins at `#at` and ends at `#end`. @type {Uint8Array} */
+  #bytes = BLANK;
+  #at = 0;
+  #end = 0;
+  /** How many bytes of it were searched in vain. */
+  searched = 0;
   /** Whether a message that is too long is being skipped. */
   skipping = false;
-  /** The part of a message that came in earlier chunks. It is a copy, because chunks may be single bytes. */
-  #part = new Uint8Array(0);
-  /** Its length. */
-  kept = 0;
 
   /** @param {number} limit bytes that a message may have */
   constructor(limit) {
     this.limit = limit;
   }
 
-  /** @param {Uint8Array} bytes */
-  push(bytes) {
-    this.chunk = bytes;
-    this.at = 0;
+  /** What was not taken yet. */
+  get rest() {
+    return this.#bytes.subarray(this.#at, this.#end);
   }
 
-  /** Keeps a part of a message. @param {Uint8Array} bytes */
-  keep(bytes) {
-    const length = this.kept + bytes.length;
-    if (length > this.#part.length) {
-      const larger = new Uint8Array(Math.max(1024, length, this.#part.length * 2));
-      larger.set(this.#part.subarray(0, this.kept));
-      this.#part = larger;
+  /** It is not copied if all that came before was taken. @param {Uint8Array} chunk */
+  push(chunk) {
+    const { rest } = this;
+    if (!rest.length) {
+      this.#bytes = chunk;
+      this.#at = this.#end = 0;
+    } else if (this.#end + chunk.length > this.#bytes.length) {
+      // Twice as much as there is, because chunks may be single bytes, but hardly more than a message may have.
+      const room = Math.min(2 * rest.length, this.limit);
+      this.#bytes = new Uint8Array(Math.max(rest.length + chunk.length, room));
+      this.#bytes.set(rest);
+      this.#at = 0;
+      this.#end = rest.length;
     }
-    this.#part.set(bytes, this.kept);
-    this.kept = length;
+    if (rest.length) this.#bytes.set(chunk, this.#end);
+    this.#end += chunk.length;
   }
 
-  /** The whole message, without a copy if nothing was kept. Another one begins. @param {Uint8Array} rest its last part */
-  whole(rest) {
-    if (this.kept) this.keep(rest);
-    const whole = this.kept ? this.#part.subarray(0, this.kept) : rest;
-    this.begin();
-    return whole;
-  }
-
-  /** A message begins. @param {boolean} [skipping] */
-  begin(skipping = false) {
-    this.skipping = skipping;
-    this.kept = 0;
-    // Do not keep the memory of one long message for ever.
-    if (this.#part.length > 2 ** 16) this.#part = new Uint8Array(0);
+  /** Takes what comes next. @param {number} length @param {number} [searched] how much of what is left was searched in vain */
+  take(length, searched = 0) {
+    const taken = this.rest.subarray(0, length);
+    this.#at += length;
+    this.searched = searched;
+    // Do not keep the memory of a long message for ever.
+    if (this.#at === this.#end) {
+      this.#bytes = BLANK;
+      this.#at = this.#end = 0;
+    }
+    return taken;
   }
 
   /** From now on the message is skipped. */
   tooLong() {
-    this.begin(true);
+    this.skipping = true;
     const why = `A message of more than ${this.limit} bytes was received and skipped`;
     return new AbpError('MESSAGE_TOO_LONG', why);
   }
@@ -88,20 +88,17 @@ export class LineFraming extends Framing {
 
   /** @returns {Uint8Array | AbpError | undefined} */
   next() {
-    while (this.at < this.chunk.length) {
-      const end = this.chunk.indexOf(LF, this.at);
-      const piece = this.chunk.subarray(this.at, end < 0 ? undefined : end);
-      this.at += piece.length + 1;
-      const fits = this.skipping || this.kept + piece.length <= this.limit;
-      const error = fits ? undefined : this.tooLong();
-      if (end < 0 && !this.skipping) this.keep(piece);
-      if (end >= 0) {
-        const line = this.whole(this.skipping ? BLANK : piece);
-        // JSON allows white space around a message, which includes the CR of a CRLF.
-        if (!error) return line.some((byte) => !BLANKS.includes(byte)) ? line : BLANK;
-      }
-      if (error) return error;
-    }
+    const { rest, skipping } = this;
+    const found = rest.indexOf(LF, this.searched);
+    const length = found < 0 ? rest.length : found;
+    const fits = length <= this.limit;
+    if (skipping || !fits) this.take(length);
+    if (!skipping && !fits) return this.tooLong();
+    if (found < 0) return void this.take(0, skipping ? 0 : length);
+    this.skipping = false;
+    const line = this.take(skipping ? 1 : length + 1);
+    // JSON allows white space around a message, which includes the CR of a CRLF.
+    return line.some((byte) => !BLANKS.includes(byte)) ? line : BLANK;
   }
 
   /** The stream has ended. The last line needs no line end. */
@@ -116,8 +113,6 @@ export class LineFraming extends Framing {
  * searched for the next block. No text within JSON can look like a block, because line ends are escaped there.
  */
 export class HeaderFraming extends Framing {
-  #header = new Uint8Array(MAX_HEADER_BYTES);
-  #headerLength = 0;
   /** Bytes that the body has, once that is known. @type {number | undefined} */
   #length;
 
@@ -126,62 +121,47 @@ export class HeaderFraming extends Framing {
 
   /** @returns {Uint8Array | AbpError | undefined} */
   next() {
-    while (this.at < this.chunk.length || this.#length === 0) {
-      if (this.#length === undefined) {
-        const error = this.#readHeader() && this.#expect();
-        if (error) return error;
-        continue;
-      }
-      const piece = this.chunk.subarray(this.at, this.at + this.#length - this.kept);
-      this.at += piece.length;
-      if (this.kept + piece.length === this.#length) {
-        this.#length = undefined;
-        return this.whole(piece);
-      }
-      this.keep(piece);
+    if (this.#length === undefined) {
+      const block = this.#block();
+      if (!block) return undefined;
+      const length = this.#lengthIn(block);
+      if (typeof length !== 'number') return length;
+      this.#length = length;
+      this.skipping = false;
     }
+    if (this.rest.length < this.#length) return undefined;
+    const body = this.take(this.#length);
+    this.#length = undefined;
+    return body;
   }
 
   /** The stream has ended. */
   end() {
-    return this.#headerLength || this.#length !== undefined
+    return this.rest.length || this.#length !== undefined
       ? new AbpError('PARSE_ERROR', 'The stream ended in the middle of a message')
       : undefined;
   }
 
-  /** @returns {boolean} whether a block has been read to its end */
-  #readHeader() {
-    const header = this.#header;
-    while (this.at < this.chunk.length) {
-      if (this.#headerLength === MAX_HEADER_BYTES) {
-        header.copyWithin(0, MAX_HEADER_BYTES / 2);
-        this.#headerLength /= 2;
-      }
-      const byte = this.chunk[this.at++];
-      header[this.#headerLength++] = byte;
-      const first = this.#headerLength - BLOCK_END.length;
-      if (byte === LF && BLOCK_END.every((part, i) => header[first + i] === part)) return true;
-    }
-    return false;
+  /** Takes a block of headers, if it has come to its end. */
+  #block() {
+    const { rest } = this;
+    for (let at = this.searched; (at = rest.indexOf(LF, at)) >= 0; at++)
+      if (rest[at - 1] === CR && rest[at - 2] === LF && rest[at - 3] === CR)
+        return this.take(at + 1).subarray(-MAX_HEADER_BYTES);
+    const kept = Math.min(rest.length, MAX_HEADER_BYTES);
+    this.take(rest.length - kept, kept);
+    return undefined;
   }
 
-  /** Reads from the block how long the body is. @returns {AbpError | undefined} what is wrong */
-  #expect() {
-    const block = String.fromCharCode(...this.#header.subarray(0, this.#headerLength));
+  /** How long the body is, or what is wrong. @param {Uint8Array} block */
+  #lengthIn(block) {
     const header = this.skipping ? HEADER_AFTER_SKIPPED : HEADER;
-    const found = block.split('\r\n').map((line) => header.exec(line)?.[1].trim());
-    const lengths = new Set(found.filter((value) => value !== undefined).map(lengthOf));
+    const lines = String.fromCharCode(...block).split('\r\n');
+    const found = lines.flatMap((line) => header.exec(line)?.[1].trim() ?? []);
+    const lengths = new Set(found.map((value) => (/^\d+$/.test(value) ? Number(value) : NaN)));
     const [length] = lengths;
-    this.#headerLength = 0;
-    if (lengths.size !== 1 || Number.isNaN(length)) {
-      const why = 'A message was received without one valid Content-Length header';
-      return new AbpError('PARSE_ERROR', why);
-    }
-    if (length > this.limit) return this.tooLong();
-    this.#length = length;
-    this.begin();
+    const why = 'A message was received without one valid Content-Length header';
+    if (lengths.size !== 1 || Number.isNaN(length)) return new AbpError('PARSE_ERROR', why);
+    return length > this.limit ? this.tooLong() : length;
   }
 }
-
-/** @param {string} value of a header */
-const lengthOf = (value) => (/^\d+$/.test(value) ? Number(value) : NaN);

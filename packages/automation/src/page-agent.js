@@ -17,8 +17,53 @@ import { fromText, toText } from './clone-codec.js';
 /** @typedef {import('./page-transport.js').PageEnd & { find: (ms: number) => Promise<Found> }} PageAgent `find` waits for an app */
 
 /**
- * Lines to another app are `{ ask, method, args }`, a question with its number, which is answered by `{ answer, value }` or
- * `{ answer, thrown }`. What the app reports is `{ report, data }`; with a `question`, its number, that is answered by `{ reply, value }`.
+ * Asks the other side by lines, and answers it: the agent asks another app, and that asks the agent. A question is `{ ask, method, args }`,
+ * with its number; one without a number is not answered. An answer is `{ answer, value }`, or `{ answer, thrown }`.
+ * @param {(line: object) => void} post throws if it cannot be sent
+ * @param {(method: string, args: any[]) => unknown} run does what is asked
+ */
+export function questions(post, run) {
+  /** What waits for an answer, by number. @type {Map<unknown, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>} */
+  const asked = new Map();
+  let last = 0;
+  return {
+    asked,
+    /** @param {string} method @param {unknown[]} args @returns {Promise<any>} rejects with what was thrown there */
+    ask(method, ...args) {
+      const ask = ++last;
+      // Text has no word for what is absent.
+      while (args.length && args.at(-1) === undefined) args.pop();
+      post({ ask, method, args });
+      return new Promise((resolve, reject) => asked.set(ask, { resolve, reject }));
+    },
+    /** @param {any} line which may be anything */
+    async receive(line) {
+      if (typeof line !== 'object' || line === null) return;
+      const { ask, method, args, answer } = line;
+      if (!method) {
+        const waiting = asked.get(answer);
+        asked.delete(answer);
+        if ('thrown' in line) waiting?.reject(line.thrown);
+        else waiting?.resolve(line.value);
+        return;
+      }
+      try {
+        const value = await run(method, args);
+        if (ask) post({ answer: ask, value });
+      } catch (error) {
+        if (!ask) throw error;
+        const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);
+        try {
+          post({ answer: ask, thrown });
+        } catch {
+          post({ answer: ask, thrown: `${thrown.message}` });
+        }
+      }
+    },
+  };
+}
+
+/**
  * @param {number} piece characters that one fetch carries at most
  * @param {typeof import('../../page/src/reporters.js').REPORTERS} reporters the functions that apps call to report
  * @param {any} [page] where `abp` is looked for, and the functions that apps call
@@ -107,42 +152,16 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 
   /** @type {any} a ForeignApp */
   let foreign;
-  let serial = 0;
-  /** Settle its questions, by number. @type {Map<unknown, (response: unknown) => void>} */
-  const questions = new Map();
+  const questioning = questions(
+    (line) => emit(toText(line, false, contents)),
+    async (method, [first, ...rest]) =>
+      prepare(await foreign[method](first, ...(method === 'open' ? [hear] : []), ...rest)),
+  );
 
-  /** @param {string} report what kind it is @param {unknown} data */
-  function hear(report, data) {
-    if (report !== 'Elicitation') return emit(toText({ report, data }));
-    const question = ++serial;
-    emit(toText({ report, data, question }));
-    return new Promise((resolve) => questions.set(question, resolve));
-  }
-
-  /** What it throws becomes the protocol's error on the other side. @param {any} line */
-  async function answer({ ask, method, args: [first, ...rest] }) {
-    let text;
-    try {
-      const given = method === 'open' ? [first, hear, ...rest] : [first, ...rest];
-      const value = await prepare(await foreign[method](...given));
-      text = toText({ answer: ask, value }, false, contents);
-    } catch (error) {
-      const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);
-      try {
-        text = toText({ answer: ask, thrown });
-      } catch {
-        text = toText({ answer: ask, thrown: `${thrown.message}` });
-      }
-    }
-    emit(text);
-  }
-
-  /** @param {any} line */
-  function receive(line) {
-    if (!foreign) return ours?.onMessage(line, []);
-    if (line.method) return void answer(line);
-    questions.get(line.reply)?.(line.value);
-    questions.delete(line.reply);
+  /** @param {string} kind @param {unknown} report @returns {unknown} */
+  function hear(kind, report) {
+    if (kind === 'Elicitation') return questioning.ask('hear', kind, report);
+    return emit(toText({ method: 'hear', args: [kind, report] }));
   }
 
   // --- The end -------------------------------------------------------------------------------------
@@ -152,7 +171,8 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     ended = true;
     clearTimeout(lease);
     page.removeEventListener('pagehide', leave);
-    for (const settle of questions.values()) settle({ success: false, cancelled: true });
+    for (const { resolve } of questioning.asked.values())
+      resolve({ success: false, cancelled: true });
     wake();
     ours?.onClose?.();
     await foreign?.close(reason);
@@ -191,7 +211,11 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
       const lines = fresh.split('\n');
       lines[0] = partial + lines[0];
       partial = /** @type {string} */ (lines.pop());
-      for (const line of lines) receive(fromText(line));
+      for (const line of lines) {
+        const message = fromText(line);
+        if (foreign) void questioning.receive(message);
+        else ours?.onMessage(message, []);
+      }
     },
     next(received) {
       // An earlier fetch does not wait any more.

@@ -8,7 +8,7 @@ import { bytesOf, bytesToText } from '../../binary/src/binary.js';
 import { fromText, toText } from './clone-codec.js';
 import { AbpError, reportError } from '../../../js/common/errors.js';
 import { unless, whenAborted } from '../../../js/common/waiting.js';
-import { isObject, milliseconds } from '../../../js/common/values.js';
+import { milliseconds } from '../../../js/common/values.js';
 import { reasonUnsent } from '../../../js/wire/unsent.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
 import { foreignApp, inTime } from './foreign/foreign-app.js';
@@ -16,7 +16,7 @@ import { ForeignCapabilities } from './foreign/foreign-capabilities.js';
 import { RelayTransport } from './foreign/relay-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
 import { modelContext } from './model-context.js';
-import { pageAgent } from './page-agent.js';
+import { pageAgent, questions } from './page-agent.js';
 import { pageTools, readAnswer } from './page-tools.js';
 import { plainJson } from './plain-json.js';
 
@@ -40,7 +40,7 @@ import { plainJson } from './plain-json.js';
 /** What is injected: the functions use nothing but each other. */
 const INJECTED = [
   ...[bytesOf, fromBase64, toBase64, walkBounded, requireBounded, fromText, toText],
-  ...[inTime, foreignApp, pageAgent],
+  ...[inTime, foreignApp, questions, pageAgent],
 ];
 /** What is injected besides for WebMCP's tools. */
 const INJECTED_FOR_TOOLS = [bytesToText, plainJson, modelContext, pageTools];
@@ -167,50 +167,25 @@ async function agentIn(target, stop, timeout, webmcp, after) {
  * @returns {ForeignApp}
  */
 function remoteApp(lines, isTools, lost) {
-  /** What waits for an answer, by number. @type {Map<number, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>} */
-  const asked = new Map();
-  let last = 0;
   /** @type {Hear} */
   let hear = () => {};
   /** Why the page is gone. @type {{ cause: unknown } | undefined} */
   let gone;
-
+  const { asked, receive, ...questioning } = questions(
+    (line) => lines.post(line),
+    (_method, [kind, report]) => hear(kind, report),
+  );
   lines.onClose = (cause) => {
     gone = { cause };
     for (const { reject } of asked.values()) reject(cause);
     asked.clear();
     lost(cause);
   };
-  /** @param {any} line of the page, which may say anything */
-  const take = async (line) => {
-    if (!isObject(line)) return;
-    const { report, data, question, answer } = /** @type {any} */ (line);
-    if (report) {
-      const value = await hear(report, data);
-      if (question) lines.post({ reply: question, value });
-      return;
-    }
-    const waiting = asked.get(answer);
-    asked.delete(answer);
-    if ('thrown' in line) waiting?.reject(line.thrown);
-    else waiting?.resolve(/** @type {any} */ (line).value);
-  };
   // It costs nobody but the page itself.
-  lines.onMessage = (line) => void take(line).catch(reportError);
-
-  /**
-   * @param {keyof ForeignApp} method @param {unknown[]} args
-   * @returns {Promise<any>} rejects with what was thrown there
-   * @throws if the arguments cannot be sent
-   */
-  function ask(method, ...args) {
-    if (gone) return Promise.reject(gone.cause);
-    const ask = ++last;
-    // Text has no word for what is absent.
-    while (args.length && args.at(-1) === undefined) args.pop();
-    lines.post({ ask, method, args });
-    return new Promise((resolve, reject) => asked.set(ask, { resolve, reject }));
-  }
+  lines.onMessage = (line) => void receive(line).catch(reportError);
+  /** @param {keyof ForeignApp} method @param {unknown[]} args @throws if the arguments cannot be sent */
+  const ask = (method, ...args) =>
+    gone ? Promise.reject(gone.cause) : questioning.ask(method, ...args);
 
   return {
     async open(params, hears, patience) {

@@ -182,3 +182,18 @@ test('what an app answers is not read as the answer of a WebMCP tool, though too
   assert.equal(success, false);
   assert.match(error.message, /not an ABP response/);
 });
+
+test('an app whose question has an answer that cannot be sent is told so', async (t) => {
+  const abp = {
+    initialize: async () => ({ sessionId: '1', protocolVersion: '0.1', app: APP, features: {} }),
+    call: async () => ({ success: true }),
+  };
+  const client = await connectPage(drivenPage({ abp }), {
+    agent: AGENT,
+    onElicitation: () => ({ success: true, data: () => {} }),
+  });
+  t.after(() => client.close());
+  await assert.rejects(abp.onElicitation({ method: 'elicitation/input' }), {
+    message: 'A function cannot be sent',
+  });
+});

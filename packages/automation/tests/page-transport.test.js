@@ -145,10 +145,19 @@ test('what the page of another app says in no form that is known costs nobody an
       const { ask } = await asked.until((line) => line.method === method);
       return `${JSON.stringify({ answer: ask, value })}\n`;
     };
-    const odd = [5, 'text', null, [], {}, { answer: 9 }, { report: 'Notification' }];
+    const odd = [
+      5,
+      'text',
+      null,
+      [],
+      {},
+      { answer: 9 },
+      { method: 'hear' },
+      { method: 'hear', args: [] },
+    ];
     yield `${odd.map((line) => JSON.stringify(line)).join('\n')}\n`;
     yield await answer('open', { ...SESSION, capabilities: [{ name: 'work' }] });
-    yield '{"report":"Other"}\n{"report":"Progress","data":5}\n';
+    yield '{"method":"hear","args":["Other"]}\n{"method":"hear","args":["Progress",5]}\n';
     yield await answer('call', { success: true, data: 'done' });
   });
   const client = await connectPage(target, { agent: AGENT });

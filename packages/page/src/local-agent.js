@@ -28,10 +28,18 @@ const noSession = () =>
 const given = (/** @type {any} */ value, options) =>
   options?.[TAKES_BYTES] ? value : withBase64(value);
 
+/** The agent, which is the app's end of the transport, too: it outlasts the sessions. @implements {Transport} */
 export class LocalAgent {
+  carries = /** @type {const} */ (['streams']);
+  isOpen = false;
+  /** Where the session is. @type {AgentEnd | undefined} */
+  agent;
+  /** Where one begins. @type {AgentEnd | undefined} */
+  newcomer;
+  /** @type {Transport['onMessage']} */
+  onMessage = () => {};
   #exposed;
   #handlers;
-  #appEnd = new AppEnd();
   /** Of the latest session. @type {Client | undefined} */
   #client;
   /** Settles when the sessions have begun and ended that were asked for until now. @type {Promise<unknown>} */
@@ -50,12 +58,29 @@ export class LocalAgent {
   /** Connects to the app, unless that is done. */
   async #connect() {
     await this.#exposed.ready;
-    const end = this.#appEnd;
-    if (!end.isOpen) {
-      end.isOpen = true;
-      this.#exposed.accept(end);
+    if (!this.isOpen) {
+      this.isOpen = true;
+      this.#exposed.accept(this);
     }
-    if (!end.isOpen) throw new AbpError('DISCONNECTED', 'The app was closed', { retryable: true });
+    if (!this.isOpen) throw new AbpError('DISCONNECTED', 'The app was closed', { retryable: true });
+  }
+
+  /** Hands a message of the app over as it is. @param {any} message @param {Transferable[]} [transfer] */
+  post({ payload, ...message }, transfer) {
+    const { type } = message;
+    if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
+    // It is read later. Of results, what cannot be copied stays in this page, where it can be used.
+    const copy = () => copyOf(payload, transfer);
+    if (type === abp.TYPE_CHUNK) payload = copy();
+    else if (type === abp.TYPE_CALL_RESULT) payload = safely(copy, payload);
+    return this.agent?.onMessage({ ...message, payload }, []);
+  }
+
+  /** The app has closed it. */
+  close() {
+    this.isOpen = false;
+    this.agent?.onClose();
+    this.newcomer?.onClose();
   }
 
   /**
@@ -100,7 +125,7 @@ export class LocalAgent {
     const hello = JSON.parse(JSON.stringify(params ?? {}) ?? '{}') ?? {};
     return this.#change(async () => {
       await this.#connect();
-      const end = new AgentEnd(this.#appEnd, hello);
+      const end = new AgentEnd(this, hello);
       const { signal } = end.refusal;
       const client = new Client(() => end, {
         agent: hello.agent,
@@ -119,7 +144,7 @@ export class LocalAgent {
   /** @param {unknown} params */
   shutdown(params) {
     return this.#change(async () => {
-      await this.#appEnd.agent?.leave(params);
+      await this.agent?.leave(params);
       this.#client?.close();
     });
   }
@@ -211,37 +236,6 @@ export class LocalAgent {
   }
 }
 
-// --- The transport -----------------------------------------------------------------------------------
-
-/** The app's end. It outlasts the sessions. Messages are handed over as they are. @implements {Transport} */
-class AppEnd {
-  carries = /** @type {const} */ (['streams']);
-  isOpen = false;
-  /** Where the session is. @type {AgentEnd | undefined} */
-  agent;
-  /** Where one begins. @type {AgentEnd | undefined} */
-  newcomer;
-  /** @type {Transport['onMessage']} */
-  onMessage = () => {};
-
-  /** @param {any} message @param {Transferable[]} [transfer] */
-  post({ payload, ...message }, transfer) {
-    const { type } = message;
-    if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
-    // It is read later. Of results, what cannot be copied stays in this page, where it can be used.
-    const copy = () => copyOf(payload, transfer);
-    if (type === abp.TYPE_CHUNK) payload = copy();
-    else if (type === abp.TYPE_CALL_RESULT) payload = safely(copy, payload);
-    return this.agent?.onMessage({ ...message, payload }, []);
-  }
-
-  close() {
-    this.isOpen = false;
-    this.agent?.onClose();
-    this.newcomer?.onClose();
-  }
-}
-
 /** The agent's end, for one session. @implements {Transport} */
 class AgentEnd {
   carries = /** @type {const} */ (['streams']);
@@ -255,7 +249,7 @@ class AgentEnd {
   onMessage = () => {};
   onClose = () => {};
 
-  /** @param {AppEnd} app @param {any} hello what the user of `window.abp` says of itself, in place of the client */
+  /** @param {LocalAgent} app @param {any} hello what the user of `window.abp` says of itself, in place of the client */
   constructor(app, hello) {
     this.#app = app;
     this.#hello = hello;

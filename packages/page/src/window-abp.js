@@ -2,8 +2,8 @@
  * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as automation.
  *
  * How it is made. The interface is installed at once; its methods load local-agent.js when one is first called, because few pages need
- * it. `LocalAgent` is one more agent of the app: a client of js/agent, whose transport has both its ends in this page. `AppEnd` is one
- * connection of the app for all sessions that are begun here; each session has a client and an `AgentEnd` of its own. So a call goes
+ * it. `LocalAgent` is one more agent of the app, and one connection of the app for all sessions that are begun here. Each session has a
+ * client of js/agent, and an `AgentEnd` as its end of the transport. So a call goes
  * from `call` through the client's core and the app's to the handler, and its response back, as for any agent: the two cores have all
  * that is known of calls and sessions. Held here are the handlers that the page has registered, and the client of the session. What the
  * app reports goes to these, or to functions of the page whose names are in reporters.js.

@@ -101,8 +101,7 @@ export function* readHead() {
         const rel = lower(attributes.get('rel') ?? '').split(/[\t\n\f\r ]+/);
         if (href && rel.includes('abp-manifest')) return { href, base };
       }
-      if (!isEnd && name === 'script') yield* readScript();
-      else if (!isEnd && TEXT.has(name)) yield* readText(name);
+      if (!isEnd && TEXT.has(name)) yield* readText(name);
     } else if (isEnd || c === '?') {
       yield* readUntilEnd(c); // also `</>`, which browsers ignore
     } else if (c === '!') {
@@ -165,31 +164,22 @@ function* readDeclaration() {
   }
 }
 
-/** Reads the text of an element, and its end tag. @param {string} name @returns {Reading} */
+/**
+ * Reads the text of an element, and its end tag. After `<!--` and `<script` in a script, the next `</script>` does not end it.
+ * @param {string} name @returns {Reading}
+ */
 function* readText(name) {
-  const end = `</${name}`;
-  for (let last = ''; ;) {
-    const c = yield;
-    if (lower(last) === end && `${SPACES}/>`.includes(c)) return yield* readAttributes(c);
-    last = (last + c).slice(-end.length);
-  }
-}
-
-/** Reads a script, and its end tag. After `<!--` and `<script` in a script, the next `</script>` does not end it. @returns {Reading} */
-function* readScript() {
+  const end = new RegExp(`</${name}[\\t\\n\\f\\r />]$`);
   let hidden = 0;
   for (let last = ''; ;) {
     const c = yield;
-    last = lower(last + c).slice(-'</script>'.length);
-    if (!hidden && last.endsWith('<!--')) {
-      hidden = 1;
-    } else if (hidden && last.endsWith('-->')) {
-      hidden = 0;
-    } else if (/<\/script[\t\n\f\r />]$/.test(last)) {
+    last = lower(last + c).slice(-`</${name}>`.length);
+    if (end.test(last)) {
       if (hidden < 2) return yield* readAttributes(c);
       hidden = 1;
-    } else if (hidden === 1 && /<script[\t\n\f\r />]$/.test(last)) {
-      hidden = 2;
-    }
+    } else if (name !== 'script') continue;
+    else if (!hidden && last.endsWith('<!--')) hidden = 1;
+    else if (hidden && last.endsWith('-->')) hidden = 0;
+    else if (hidden === 1 && /<script[\t\n\f\r />]$/.test(last)) hidden = 2;
   }
 }

@@ -231,10 +231,13 @@ class PoolWorker {
       lose: (/** @type {unknown} */ error) =>
         this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
-    this.#stop = listenToPort(worker, listener, worker);
-    const { signal } = this.#ended;
+    const stop = listenToPort(worker, listener, worker);
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
-    worker.addEventListener?.('error', uncaught, { signal });
+    worker.addEventListener?.('error', uncaught);
+    this.#stop = () => {
+      stop();
+      worker.removeEventListener?.('error', uncaught);
+    };
     const late = () => this.#lost('it did not call serve within its timeout');
     this.#timer = after(pool.options.timeout, late);
   }

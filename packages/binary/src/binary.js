@@ -1,7 +1,10 @@
 /**
  * Bytes over transports that carry only text. JSON has no bytes, so `BinaryData` carries them as base64: write with
- * `JSON.stringify(value, bytesToText)` and read with `JSON.parse(text, textToBytes)`. JSON walks the value: it takes own
- * properties only, and throws a RangeError for a value that is too deep.
+ * `JSON.stringify(value, bytesToText)` and read with `JSON.parse(text, textToBytes)`.
+ *
+ * How it is made. These two are called by JSON, which walks the value: it takes own properties only, and throws a RangeError for a
+ * value that is too deep. `replaceBinary` walks by itself, for what has to wait for the bytes (Blobs), and copies only what contains
+ * some. base64.js does the writing and reading. Nothing is held here, and no call is known.
  */
 import { fromBase64, toBase64 } from './base64.js';
 import { getOwn } from '../../../js/common/values.js';

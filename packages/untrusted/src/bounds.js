@@ -1,4 +1,10 @@
-/** The one walk over values from outside: it stops at its limits, whatever the value is. */
+/**
+ * The one walk over values from outside: it stops at its limits, whatever the value is.
+ *
+ * How it is made. `walkBounded` counts what it meets, and leaves to its visitor what becomes of it: `requireBounded` only throws,
+ * others make copies, or count. addresses.js is the other half of this package: which hosts are on the public internet. Neither holds
+ * anything, nor knows calls.
+ */
 
 /**
  * @typedef {object} Bounds Limits of a value. The defaults are in parentheses.
@@ -24,12 +30,9 @@
  */
 
 /**
- * Walks a value, depth first, and visits a part as often as it occurs. Its own cost is limited by the bounds, whatever
- * the value is. It uses nothing outside itself, so that it can be injected into a page as text.
- * @param {unknown} value what to walk; reading it may throw
- * @param {Bounds} bounds the limits
- * @param {Visitor} visitor
- * @returns {unknown} the copy, if the visitor wants one
+ * Walks a value, depth first, and visits a part as often as it occurs. It uses nothing outside itself, so that it can be injected into
+ * a page as text. Returns the copy, if the visitor wants one.
+ * @param {unknown} value what to walk; reading it may throw @param {Bounds} bounds @param {Visitor} visitor
  */
 export function walkBounded(value, bounds, { exceed, leaf, replace, name, leave, copies }) {
   const { maxValues = 2 ** 20, maxCharacters = 2 ** 26 } = bounds;

@@ -10,8 +10,7 @@ import { becameIn } from './calls.js';
 import { OUTCOME, textsOf, defined } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
-/** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */
-/** @typedef {{ content: Block[], structuredContent?: unknown, isError?: boolean, _meta?: object }} ToolResult */
+/** @typedef {{ content: object[], structuredContent?: unknown, isError?: boolean, _meta?: object }} ToolResult */
 
 /** Says that `structuredContent` is `{ value }`, as data must be an object there. */
 const WRAPPED = 'abp-bridge/wrapped';
@@ -40,11 +39,7 @@ export async function toolResult({ success, data, error, cancelled, metadata }, 
   }
 }
 
-/**
- * @param {import('../../../js/common/errors.js').ErrorObject} error
- * @param {{ outcome?: string, report?: unknown }} [metadata] what became of its work
- * @returns {ToolResult}
- */
+/** @param {import('../../../js/common/errors.js').ErrorObject} error @param {Response['metadata']} [metadata] what became of its work @returns {ToolResult} */
 const failure = (error, { outcome, report } = {}) => ({
   isError: true,
   content: [{ type: 'text', text: `${error.code}: ${error.message}` }],
@@ -52,15 +47,11 @@ const failure = (error, { outcome, report } = {}) => ({
   ...(outcome && { _meta: { [OUTCOME]: defined({ outcome, report }) } }),
 });
 
-/**
- * A result that is JSON: bytes are blocks of content, and what holds them says their type and size.
- * @param {unknown} data
- * @returns {Promise<ToolResult>}
- */
+/** A result that is JSON: bytes are blocks of content, and what holds them says their type and size. @param {unknown} data @returns {Promise<ToolResult>} */
 async function plainResult(data) {
   if (data === undefined) return { content: [] };
   requireBounded(data);
-  /** @type {Block[]} */
+  /** @type {object[]} */
   const blocks = [];
   const read = plain(await withBase64(data), (_key, part) => {
     const { content, encoding, mimeType, ...rest } = copyRecord(part);
@@ -74,10 +65,7 @@ async function plainResult(data) {
   return { content, ...(isRecord(read) && { structuredContent: read }) };
 }
 
-/**
- * A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message.
- * @param {unknown} value @param {(key: string, part: unknown) => unknown} [revive]
- */
+/** A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message. @param {unknown} value @param {(key: string, part: unknown) => unknown} [revive] */
 function plain(value, revive) {
   const text = JSON.stringify(value, plainJson);
   if (text === undefined) throw new TypeError(`it is a ${typeof value}`);

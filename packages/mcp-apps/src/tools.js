@@ -171,16 +171,16 @@ function toolOf(capability, name) {
     capability.deprecated && `Deprecated. ${deprecationMessage ?? ''}`.trim(),
     capability.experimental && 'Experimental.',
   ];
-  const hints = HINTS.filter((hint) => typeof annotations[hint] === 'boolean');
+  const hints = Object.entries(annotations).filter(
+    ([key, value]) => HINTS.includes(key) && typeof value === 'boolean',
+  );
   return defined({
     name,
     title: capability.name,
     description: notes.filter(Boolean).join('\n'),
     inputSchema: objectSchema(capability.inputSchema) ?? { type: 'object' },
     outputSchema: objectSchema(capability.outputSchema),
-    annotations: hints.length
-      ? Object.fromEntries(hints.map((hint) => [hint, annotations[hint]]))
-      : undefined,
+    annotations: hints.length ? Object.fromEntries(hints) : undefined,
     _meta: { [CAPABILITY]: capability.name },
   });
 }

@@ -82,9 +82,8 @@ export class CallLog {
       if (!now) this.#calls.delete(call.callId);
       else if (callId === undefined || callId === call.callId) {
         const { duration, report } = response?.metadata ?? {};
-        const isOver = now.state !== RUNNING.state && now.state !== CANCELLING.state;
         const record = { ...told, ...now, report, duration, error: response?.error };
-        (isOver ? ended : runs).push(record);
+        (now === RUNNING || now === CANCELLING ? runs : ended).push(record);
       }
     }
     return [...runs, ...ended].slice(0, MAX_TOLD);

@@ -13,10 +13,8 @@ import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 
 /**
  * See packages/webmcp/src/index.js.
- * @param {Document | HTMLIFrameElement} target
- * @param {Omit<import('../../../js/agent/client.js').ConnectOptions, 'upgrade'>} options
+ * @param {Document | HTMLIFrameElement} target @param {Parameters<typeof import('./index.js').connectTools>[1]} options
  * @param {(iframe: HTMLIFrameElement) => boolean} isLoaded
- * @returns {Promise<import('../../../js/agent/client.js').Client>}
  */
 export async function connectTools(target, options, isLoaded) {
   const iframe = isObject(target) && 'contentWindow' in target ? target : undefined;
@@ -26,12 +24,8 @@ export async function connectTools(target, options, isLoaded) {
   const { origin: given, ...rest } = options ?? {};
   const origin = iframe && exactOrigin(given);
   const open = async () => {
-    if (!modelContext()) {
-      throw new AbpError(
-        'NOT_SUPPORTED',
-        'This browser does not have WebMCP (document.modelContext)',
-      );
-    }
+    const without = 'This browser does not have WebMCP (document.modelContext)';
+    if (!modelContext()) throw new AbpError('NOT_SUPPORTED', without);
     if (iframe && !iframe.contentWindow) {
       throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
     }

@@ -1,7 +1,4 @@
-/**
- * The capabilities of an app as WebMCP tools. Whoever calls them, the browser does not say who, is one agent of the app:
- * a client of this library at the other end of a port, so a call goes through the same table as any other.
- */
+/** The capabilities of an app as WebMCP tools, whose calls are those of one more agent of the app. */
 import { Client } from '../../../js/agent/client.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { wholeOf } from '../../page/src/grace.js';
@@ -48,11 +45,7 @@ export class Tools {
   #poll;
   #closed = false;
 
-  /**
-   * @param {any} context `document.modelContext`
-   * @param {import('./webmcp.js').ExposedApp} app
-   * @param {string[]} exposedTo
-   */
+  /** @param {any} context `document.modelContext` @param {import('./index.js').ExposedApp} app @param {string[]} exposedTo */
   constructor(context, app, exposedTo) {
     this.#context = context;
     this.#app = app;
@@ -116,7 +109,7 @@ export class Tools {
     }
     for (const [name, { text, controller }] of this.#registered) {
       const tool = wanted.get(name);
-      if (tool && safely(() => JSON.stringify(tool), undefined) === text) wanted.delete(name);
+      if (tool && JSON.stringify(tool) === text) wanted.delete(name);
       else {
         this.#registered.delete(name);
         controller.abort();
@@ -161,26 +154,18 @@ export class Tools {
     }
   }
 
-  /**
-   * Tells the console, once.
-   * @param {string} what
-   * @param {string} [why]
-   */
+  /** Tells the console, once. @param {string} what @param {string} [why] */
   #refuse(what, why = 'tools can be exposed only to https origins and to localhost') {
-    if (this.#refused.has(what)) return false;
+    if (!this.#refused.has(what)) warn(`WebMCP cannot offer ${what}: ${why}`);
     this.#refused.add(what);
-    warn(`WebMCP cannot offer ${what}: ${why}`);
     return false;
   }
 
   // --- A call --------------------------------------------------------------------------------------
 
   /**
-   * Never rejects: WebMCP would hide the error.
-   * @param {string} name
-   * @param {unknown} params
-   * @param {AbortSignal | undefined} signal none in polyfills and older browsers
-   * @returns {Promise<unknown>} an object that is JSON: anything else arrives as ambiguous text, or not at all
+   * Never rejects: WebMCP would hide the error. Gives an object that is JSON: anything else arrives as ambiguous text, or not at all.
+   * @param {string} name @param {unknown} params @param {AbortSignal | undefined} signal none in polyfills and older browsers
    */
   async #call(name, params, signal) {
     // The browser gives no reason.
@@ -241,14 +226,17 @@ export class Tools {
   }
 }
 
-/**
- * A capability as a tool.
- * @param {any} capability as the registry describes it
- * @returns {Tool}
- */
+/** A capability as a tool. @param {any} capability as the registry describes it @returns {Tool} */
 function toolOf(capability) {
-  const { name, inputSchema, annotations = {}, outputSchema } = capability;
-  const { description, deprecated, deprecationMessage, experimental, alternatives } = capability;
+  const {
+    name,
+    inputSchema,
+    outputSchema,
+    annotations = {},
+    deprecated,
+    alternatives,
+  } = capability;
+  const { description, deprecationMessage, experimental } = capability;
   const schema = outputSchema && safely(() => JSON.stringify(outputSchema), undefined);
   const words = [
     description || name,
@@ -257,11 +245,8 @@ function toolOf(capability) {
     experimental && 'Experimental.',
     schema?.length <= MAX_SCHEMA_LENGTH && `\`data\` of the result follows ${schema}`,
   ];
-  const hints = Object.fromEntries(
-    HINTS.filter((key) => typeof annotations[key] === 'boolean').map((key) => [
-      key,
-      annotations[key],
-    ]),
+  const hints = Object.entries(annotations).filter(
+    ([key, value]) => HINTS.includes(key) && typeof value === 'boolean',
   );
   const { title } = annotations;
   return {
@@ -269,14 +254,11 @@ function toolOf(capability) {
     description: words.filter(Boolean).join('\n'),
     ...(typeof title === 'string' && { title }),
     inputSchema: isRecord(inputSchema) ? inputSchema : { type: 'object' },
-    ...(Object.keys(hints).length && { annotations: hints }),
+    ...(hints.length && { annotations: Object.fromEntries(hints) }),
   };
 }
 
-/**
- * A handler's result as JSON and nothing else: bytes as base64.
- * @param {unknown} data
- */
+/** A handler's result as JSON and nothing else: bytes as base64. @param {unknown} data */
 async function toPlain(data) {
   try {
     requireBounded(data, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });

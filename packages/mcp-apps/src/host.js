@@ -66,37 +66,33 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
  */
 
 /**
- * @typedef {object} Resource What `resources/read` gave for the view: one of its `contents`.
- * @property {string} [mimeType]
- * @property {string} [text]
- * @property {string} [blob] the same in base64
- * @property {any} [_meta] `ui` has `csp` and `permissions`
+ * What `resources/read` gave for the view: one of its `contents`. `blob` is the text in base64, `_meta.ui` has `csp` and `permissions`.
+ * @typedef {{ mimeType?: string, text?: string, blob?: string, _meta?: any }} Resource
  */
 
 /**
  * @typedef {object} HostOptions What a host of views may be given.
  * @property {{ name: string, version: string }} host who the host is
- * @property {string | ((server: Server | undefined) => string)} [sandbox] needed with an iframe: the address of the page
- *   between host and view, which calls `serveSandbox`. Its origin must not be this page's. Views have an opaque origin in it, unless this is a function:
- *   what that returns is the address of an origin for the views of one server alone, which they have, too
+ * @property {string | ((server: Server | undefined) => string)} [sandbox] needed with an iframe: the address of the page between
+ *   host and view, which calls `serveSandbox`, of another origin than this page's. Views have an opaque origin in it, unless this
+ *   is a function: what that returns is an address whose origin they have, too, and which is for the views of one server alone
  * @property {Resource} [resource] needed with an iframe: the view
  * @property {{ _meta?: any }} [listed] what `resources/list` says of it; the resource's own metadata counts more
  * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes, `toolInfo` and so on
  * @property {Server} [server] answers the view's calls of tools, and reads of resources
- * @property {boolean} [listChanged] whether `host.notify` tells the view what the server says of changes of its lists, by
+ * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes of its lists, by
  *   `notifications/tools/list_changed` and `notifications/resources/list_changed` (false)
  * @property {any} [state] what the view has kept when it was there before: `state` of the host that it had then
  * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the web only. This and the
  *   following refuse by throwing; without one of them, what it is for is refused
  * @property {(content: any, context: ReceivedCall) => any} [onMessage] takes a message that the view adds to the conversation
- * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes what the view wants the model to know
+ * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes what the model is to know
  * @property {(contents: any, context: ReceivedCall) => any} [onDownloadFile] saves what the view offers for download
- * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that holds now. It is asked for
- *   modes that the view has declared and, if the context has `availableDisplayModes`, that are among them
+ * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that holds now. It is asked for modes
+ *   that the view has declared and, if the context has `availableDisplayModes`, that are among them
  * @property {(params: any, context: ReceivedCall) => any} [onCreateMessage] answers `sampling/createMessage`
  * @property {(params: any) => void} [onLog] called with what the view logs
- * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without it the iframe follows the
- *   view's height
+ * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without it the iframe follows the height
  * @property {() => void} [onRequestTeardown] the view asks to be removed
  * @property {(error: Error) => void} [onClose] the view's document is gone, and nobody here has closed it
  * @property {number} [timeout] ms that the view has to load and to answer (10000)
@@ -162,8 +158,6 @@ export class Host {
   #closing = false;
   /** @type {Map<string, unknown>} */
   #told = new Map();
-  /** What else waits until the view that is about to begin has begun. @type {[method: string, params: unknown][]} */
-  #waiting = [];
   /** How many requests wait until the view has begun. */
   #early = 0;
   /** What the view is told of its host. @type {HostContext} */
@@ -242,7 +236,6 @@ export class Host {
     });
     this.viewInfo = {};
     this.viewCapabilities = {};
-    this.#waiting = [];
     if (this.#initialized) {
       this.#initialized = false;
       this.ready = this.#nextSession();
@@ -250,7 +243,6 @@ export class Host {
       const why = 'The view was initialized again';
       this.#lose(new AbpError('DISCONNECTED', why, { retryable: true }));
     }
-    this.#listen(peer);
     this.#serve(peer);
     this.#endSession(before, cause);
     return peer;
@@ -268,9 +260,9 @@ export class Host {
     if (isSandbox && getOwn(data, 'method') === mcp.VIEW_REPLACED) this.#peer.close();
   };
 
-  /** @returns {Promise<void>} resolves when it has begun */
+  /** Resolves when the view has begun. */
   #nextSession() {
-    return new Promise((resolve, reject) => {
+    return new Promise((/** @type {(value?: undefined) => void} */ resolve, reject) => {
       this.#began = resolve;
       void this.closed.then((cause) =>
         reject(new AbpError('DISCONNECTED', 'The view was removed', { retryable: true, cause })),
@@ -294,16 +286,16 @@ export class Host {
   // --- What a view says ------------------------------------------------------------------------------
 
   /** @param {Peer} peer */
-  #listen(peer) {
-    const { onLog, onRequestTeardown } = this.#options;
+  #serve(peer) {
+    const options = this.#options;
+    const { host, server, onLog, listChanged, onRequestTeardown } = options;
     const listen = (/** @type {string} */ method, /** @type {(params: Params) => void} */ act) =>
       peer.onNotification(method, (params) => this.#initialized && act(copyRecord(params)));
     peer.onNotification(mcp.notification('initialized'), () => {
       if (this.viewInfo.name === undefined || this.#initialized) return;
       this.#initialized = true;
       this.#hasBegun = true;
-      for (const [method, params] of [...this.#told, ...this.#waiting]) peer.notify(method, params);
-      this.#waiting = [];
+      for (const [method, params] of this.#told) peer.notify(method, params);
       this.#began();
     });
     listen(mcp.notification('size-changed'), (size) => this.#resize(size));
@@ -312,26 +304,6 @@ export class Host {
     listen('notifications/tools/list_changed', () => {
       for (const transport of this.#transports) void transport.refresh();
     });
-  }
-
-  /** @param {Params} size as the view says it */
-  #resize({ width, height }) {
-    const isLength = (/** @type {any} */ value) => Number.isFinite(value) && value >= 0;
-    const size = {
-      ...(isLength(width) && { width }),
-      ...(isLength(height) && { height }),
-    };
-    const { onSize } = this.#options;
-    if (onSize) return onSize(size);
-    const { height: fixed, maxHeight = MAX_HEIGHT } = copyRecord(this.#context.containerDimensions);
-    if (size.height === undefined || fixed !== undefined || !this.#frame) return;
-    this.#frame.iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
-  }
-
-  /** @param {Peer} peer */
-  #serve(peer) {
-    const options = this.#options;
-    const { host, server, onLog, listChanged } = options;
     const lists = listChanged ? { listChanged } : {};
     const offered = Object.values(ASKED).map(([name, , told]) => options[name] && told);
     /** @param {string} method @param {(params: Params, context: ReceivedCall) => unknown} handler */
@@ -386,6 +358,17 @@ export class Host {
       return this.#ask('tools/call', call, context);
     });
     tellOutcomes(peer);
+  }
+
+  /** @param {Params} size as the view says it */
+  #resize({ width, height }) {
+    const isLength = (/** @type {any} */ value) => Number.isFinite(value) && value >= 0;
+    const size = { ...(isLength(width) && { width }), ...(isLength(height) && { height }) };
+    const { onSize } = this.#options;
+    if (onSize) return onSize(size);
+    const { height: fixed, maxHeight = MAX_HEIGHT } = copyRecord(this.#context.containerDimensions);
+    if (size.height === undefined || fixed !== undefined || !this.#frame) return;
+    this.#frame.iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
   }
 
   /** What comes between the handshake and its end waits for that. @param {ReceivedCall} context */
@@ -487,7 +470,8 @@ export class Host {
     if (isTold) this.#told.set(method, params);
     if (this.#initialized || this.ended) this.#peer.notify(method, params);
     // What a view does not know before it has been answered, it learns from the answer.
-    else if (!isTold && this.viewInfo.name !== undefined) this.#waiting.push([method, params]);
+    else if (!isTold && this.viewInfo.name !== undefined)
+      void this.ready.then(() => this.#peer.notify(method, params)).catch(() => {});
   }
 
   /** The arguments of the call that the view is for. @param {object} args */

@@ -1,7 +1,7 @@
 /** A view of MCP Apps: what it offers to its host, and what it asks of it. */
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
-import { offAbort, onAbort } from '../../../js/common/signals.js';
+import { whenAborted } from '../../../js/common/waiting.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { copyRecord, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/window-channel.js';
@@ -46,11 +46,9 @@ const OPTIONS = {
  * @property {(params: { arguments?: any }) => void} [onToolInputPartial] the same, as far as they are known
  * @property {(result: any) => void} [onToolResult] the result of that call
  * @property {(params: { reason?: string }) => void} [onToolCancelled] that call was cancelled
- * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] called when the
- *   host's theme, size or language has changed
+ * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] the host's theme, size or language has changed
  * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the view, and waits for this
- * @property {(method: string, params: any) => void} [onNotification] others, such as `notifications/tools/list_changed` of
- *   the host's server
+ * @property {(method: string, params: any) => void} [onNotification] others, such as `notifications/tools/list_changed` of the server
  * @property {boolean} [autoResize] whether the host is told the document's size (true)
  * @property {string} [stateKey] names what the view keeps; without it `_meta.viewUUID` of the tool's result does
  * @property {string[]} [origins] the exact origins that the page which embeds the view may have (any). Hosts in the web put
@@ -96,7 +94,6 @@ export class View {
   #listeners = new Map();
   /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
   #told = new Map();
-  #abort = { handleEvent: () => this.close() };
   /** Before what runs is stopped with the page: the host is to hear that the view has gone, not that it was cancelled. */
   #leave = (/** @type {PageTransitionEvent} */ { persisted }) => void (persisted || this.close());
   /** @type {string | undefined} */
@@ -129,7 +126,7 @@ export class View {
     /** Resolves when nothing is sent or heard any more, with why. */
     this.closed = this.#peer.closed;
     void this.closed.then(() => this.#ended());
-    onAbort(signal, this.#abort);
+    void this.closed.then(whenAborted(signal, () => this.close()));
     globalThis.addEventListener?.('pagehide', this.#leave);
     this.#listen();
     this.ready = this.#shakeHands();
@@ -214,7 +211,6 @@ export class View {
 
   #ended() {
     this.#stopSize();
-    offAbort(this.#options.signal, this.#abort);
     globalThis.removeEventListener?.('pagehide', this.#leave);
     void this.#options.tools?.close('The host disconnected');
   }

@@ -138,6 +138,26 @@ test('a view that begins again is told anew what its call was, and what ran for 
   assert.deepEqual(heard, [['tool-input', { arguments: { a: 1 } }]]);
 });
 
+test('what a host says between a view’s handshake and its beginning is said once it has begun, and not before', async (t) => {
+  const { view, greet, begin, hosting, heard } = open(t);
+  await greet();
+  begin();
+  const host = await hosting;
+  await greet();
+  host.toolInput({ a: 1 });
+  for (const locale of ['eo', 'de']) host.setContext({ locale });
+  await view.request('ping');
+  assert.deepEqual(heard, []);
+  begin();
+  await host.request('ping');
+  assert.deepEqual(heard, [
+    ['tool-input', { arguments: { a: 1 } }],
+    ['host-context-changed', { locale: 'eo' }],
+    ['host-context-changed', { locale: 'de' }],
+  ]);
+  assert.equal(view.ended, undefined);
+});
+
 test('only links of the web are opened', async (t) => {
   const opened = [];
   const { view, greet, begin } = open(t, { onOpenLink: (url) => void opened.push(url) });

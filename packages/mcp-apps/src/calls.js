@@ -10,8 +10,8 @@ import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { CANCELLED, OUTCOME, defined } from './protocol.js';
 
-/** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
-/** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} ReceivedCall */
+/** @import { Peer } from '../../rpc/src/peer.js' */
+/** @import { Params } from './protocol.js' */
 
 /**
  * @typedef {object} ToolOptions How a tool is called.
@@ -26,19 +26,13 @@ const OPTIONS = {
   onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number',
 };
 
-/** @typedef {{ outcome: string, report?: unknown }} Became what became of a call's work, and what its handler said of it */
-
-/** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {Became | undefined} */
+/** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {{ outcome: string, report?: unknown } | undefined} */
 export function becameIn(result) {
   const { outcome, report } = copyRecord(getOwn(getOwn(result, '_meta'), OUTCOME));
   return typeof outcome === 'string' ? defined({ outcome, report }) : undefined;
 }
 
-/**
- * The error of a call that its caller has cancelled.
- * @param {AbortSignal} signal
- * @param {import('./protocol.js').Params} told what the other side says of it
- */
+/** The error of a call that its caller has cancelled. @param {AbortSignal} signal @param {Params} told what the other side says of it */
 function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
   const became = failed || defined({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
@@ -50,9 +44,7 @@ function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
 
 /** Whether an error is that of a call which its caller has cancelled. @param {unknown} error */
 export const isCancelled = (error) =>
-  error instanceof RpcError &&
-  error.code === CANCELLED &&
-  getOwn(error.data, 'outcome') !== undefined;
+  getOwn(error, 'code') === CANCELLED && getOwn(getOwn(error, 'data'), 'outcome') !== undefined;
 
 /**
  * Calls a tool of the other side.
@@ -69,7 +61,7 @@ export async function callTool(peer, params, options, tells) {
   const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
   if (signal?.aborted) throw cancelledError(signal, { outcome: 'unstarted' });
   const over = new AbortController();
-  /** What the other side has said last of a call that was cancelled. @type {import('./protocol.js').Params} */
+  /** What the other side has said last of a call that was cancelled. @type {Params} */
   let told = {};
   const onCancelled = async (/** @type {number} */ id) => {
     for (const settled of [false, true]) {
@@ -84,7 +76,10 @@ export async function callTool(peer, params, options, tells) {
   try {
     return await peer.request('tools/call', params, { signal, onProgress, ...asks });
   } catch (error) {
-    if (saysClosed(peer, error)) {
+    const closed = peer.errorObject(rpc.RPC_CLOSED);
+    const isClosed = getOwn(error, 'code') === closed.code && reasonText(error) === closed.message;
+    // Answered with nothing but that the other side closes: it has not failed, and what it does is not known.
+    if (isClosed && getOwn(getOwn(error, 'data'), 'outcome') === undefined) {
       const data = { closedBy: 'peer', outcome: 'unknown' };
       throw peer.error(rpc.RPC_CLOSED, { data, cause: error });
     }
@@ -94,21 +89,7 @@ export async function callTool(peer, params, options, tells) {
   }
 }
 
-/**
- * Whether a call was answered with nothing but that the other side closes: it has not failed, and what it does is not known.
- * @param {Peer} peer @param {unknown} error
- */
-function saysClosed(peer, error) {
-  const { code, message } = peer.errorObject(rpc.RPC_CLOSED);
-  return (
-    error instanceof RpcError &&
-    error.code === code &&
-    error.message === message &&
-    getOwn(error.data, 'outcome') === undefined
-  );
-}
-
-/** What takes the progress of a request, if its caller wants it. @param {ReceivedCall} context */
+/** What takes the progress of a request, if its caller wants it. @param {import('../../rpc/src/received-call.js').ReceivedCall} context */
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 

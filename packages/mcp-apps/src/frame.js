@@ -62,16 +62,15 @@ export class Frame {
   /** A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so their views. */
   #claim() {
     for (const other of shown) {
-      if (other.iframe.contentWindow !== other.window) shown.delete(other);
+      if (!other.isThere) shown.delete(other);
       else if (
         other.origin === this.origin &&
-        (other.#own || this.#own) &&
-        other.#owner !== this.#owner
-      ) {
+        other.#owner !== this.#owner &&
+        (other.#own || this.#own)
+      )
         throw mistake(
           `The sandbox's origin ${this.origin} is in use for another server: give the views of each server an origin of their own`,
         );
-      }
     }
     shown.add(this);
   }

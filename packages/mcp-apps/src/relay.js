@@ -161,11 +161,7 @@ export class ViewTransport extends RelayTransport {
 /** @param {unknown} text @returns {text is string} */
 const isName = (text) => typeof text === 'string' && text !== '' && text.length <= MAX_NAME;
 
-/**
- * A tool as a capability; undefined if it has no usable name.
- * @param {unknown} tool
- * @throws {RangeError} if it is too large
- */
+/** A tool as a capability; undefined if it has no usable name. @param {unknown} tool @throws {RangeError} if it is too large */
 function capabilityOf(tool) {
   const name = getOwn(tool, 'name');
   const own = getOwn(getOwn(tool, '_meta'), CAPABILITY) ?? name;

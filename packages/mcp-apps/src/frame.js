@@ -8,7 +8,6 @@ import { MIME_TYPE, defined } from './protocol.js';
 
 /** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
 const owners = new WeakMap();
-
 /** Those that show a view. @type {Set<Frame>} */
 const shown = new Set();
 
@@ -26,15 +25,13 @@ export class Frame {
     this.iframe = iframe;
     const own = typeof sandbox === 'function';
     const { href, origin } = new URL(own ? sandbox(server) : sandbox, location.href);
-    if (origin === location.origin) {
+    if (origin === location.origin)
       throw mistake('The sandbox must have a different origin than this page');
-    }
     const html = htmlOf(resource);
     const ui = { ...metadataOf(listed), ...metadataOf(resource) };
     const { csp, permissions, dropped } = grantedOf(ui.csp, ui.permissions);
-    if (dropped.length) {
+    if (dropped.length)
       warn(`not granted to the view, although its metadata asks for it: ${dropped.join(', ')}`);
-    }
     iframe.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
     iframe.allow = allowOf(permissions, origin);
     // What the host before it showed must not be taken for this one's.
@@ -85,11 +82,7 @@ export class Frame {
   }
 }
 
-/**
- * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor does the user meet it in the
- * history. Whoever made the iframe keeps it.
- * @param {HTMLIFrameElement} iframe
- */
+/** Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met in the history. Whoever made the iframe keeps it. @param {HTMLIFrameElement} iframe */
 function blank(iframe) {
   const { parentNode, nextSibling } = iframe;
   iframe.remove();
@@ -102,9 +95,8 @@ const metadataOf = (described) => copyRecord(getOwn(getOwn(described, '_meta'), 
 
 /** @param {import('./host.js').Resource} resource */
 function htmlOf({ mimeType, text, blob }) {
-  if (mimeType !== undefined && mimeType.replace(/\s/g, '') !== MIME_TYPE) {
+  if (mimeType !== undefined && mimeType.replace(/\s/g, '') !== MIME_TYPE)
     throw mistake(`The resource is not a view: its type is ${mimeType}`);
-  }
   if (typeof text === 'string') return text;
   if (typeof blob === 'string') return new TextDecoder().decode(fromBase64(blob));
   throw mistake('The resource has neither text nor blob');

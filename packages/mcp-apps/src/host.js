@@ -374,15 +374,10 @@ export class Host {
   /** What comes between the handshake and its end waits for that. @param {ReceivedCall} context */
   async #requireBegun({ signal }) {
     if (this.#initialized) return;
-    if (this.viewInfo.name === undefined || this.#early === MAX_EARLY) {
+    if (this.viewInfo.name === undefined || this.#early === MAX_EARLY)
       throw new RpcError(mcp.INVALID_REQUEST, 'The view has not been initialized');
-    }
     this.#early++;
-    try {
-      await this.ready;
-    } finally {
-      this.#early--;
-    }
+    await this.ready.finally(() => this.#early--);
     signal.throwIfAborted();
   }
 
@@ -411,8 +406,8 @@ export class Host {
     const listing = (this.#callable ??= callableOf(server));
     listing.catch(() => (this.#callable = undefined));
     if ((await listing).has(name)) return;
-    const short = String(name).slice(0, 200);
-    throw new RpcError(mcp.INVALID_PARAMS, `The view may not call the tool ${short}`);
+    const why = `The view may not call the tool ${String(name).slice(0, 200)}`;
+    throw new RpcError(mcp.INVALID_PARAMS, why);
   }
 
   /** A view is shown only in the ways that both sides know. @param {unknown} mode */
@@ -439,11 +434,7 @@ export class Host {
     return this.#peer.counters;
   }
 
-  /**
-   * Any request to the view.
-   * @param {string} method @param {unknown} [params] @param {RequestOptions} [options]
-   * @returns {Promise<any>}
-   */
+  /** Any request to the view. @param {string} method @param {unknown} [params] @param {RequestOptions} [options] @returns {Promise<any>} */
   async request(method, params = {}, options = {}) {
     await this.#hasSession();
     return this.#peer.request(method, params, options);
@@ -451,16 +442,12 @@ export class Host {
 
   /** Waits until the view has begun, if it is about to. */
   async #hasSession() {
-    if (this.#hasBegun && this.viewInfo.name === undefined) {
+    if (this.#hasBegun && this.viewInfo.name === undefined)
       throw new AbpError('DISCONNECTED', 'The view has ended its session', { retryable: true });
-    }
     await this.ready;
   }
 
-  /**
-   * Any notification to the view, such as `notifications/tools/list_changed` of the server.
-   * @param {string} method @param {unknown} [params]
-   */
+  /** Any notification to the view, such as `notifications/tools/list_changed` of the server. @param {string} method @param {unknown} [params] */
   notify(method, params = {}) {
     if (method === 'notifications/tools/list_changed') this.#callable = undefined;
     const isTold = TOLD.includes(method);
@@ -511,10 +498,7 @@ export class Host {
     return callTool(this.#peer, { name, arguments: args }, options, tells);
   }
 
-  /**
-   * The view's tools as an app: `connect(() => host.transport(), { agent })`.
-   * @returns {import('../../../js/transports/transport.js').Transport}
-   */
+  /** The view's tools as an app: `connect(() => host.transport(), { agent })`. @returns {Transport} */
   transport() {
     if (this.ended) throw new AbpError('DISCONNECTED', GONE);
     const transport = new ViewTransport(this, () => this.#transports.delete(transport));

@@ -24,16 +24,12 @@ import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
 
 /** The version of the protocol between a view and its host. */
 export const VERSION = '2026-01-26';
-
 /** What a resource that is a view says of itself. */
 export const MIME_TYPE = 'text/html;profile=mcp-app';
-
 /** Notifications of the protocol, by their short names. @param {string} name */
 export const notification = (name) => `ui/notifications/${name}`;
-
 /** What only the host and its sandbox say to each other. */
 export const SANDBOX = notification('sandbox-');
-
 /** A sandbox of ours says that the view's document has gone, and another has come. */
 export const VIEW_REPLACED = `${SANDBOX}view-replaced`;
 
@@ -42,7 +38,6 @@ export const VIEW_REPLACED = `${SANDBOX}view-replaced`;
  * handler has settled: MCP has no answer to that. Both sides say in `experimental` that they know it.
  */
 export const OUTCOME = 'abp-bridge/outcome';
-
 /** By these, a view keeps its state with its host. */
 export const STATE = 'abp-bridge/state';
 

@@ -44,14 +44,11 @@ export function serveSandbox({ hosts }) {
   /** Messages that wait for that, in order. @type {MessageEvent[]} */
   const waiting = [];
 
-  const toHost = (
-    /** @type {unknown} */ message,
-    /** @type {readonly MessagePort[]} */ ports = [],
-  ) => {
+  /** @param {unknown} message @param {readonly MessagePort[]} [ports] */
+  const toHost = (message, ports = []) => {
     // The browser delivers it only to the origin that the host has.
-    for (const targetOrigin of hostOrigin ? [hostOrigin] : allowed) {
+    for (const targetOrigin of hostOrigin ? [hostOrigin] : allowed)
       host.postMessage(message, { targetOrigin, transfer: [...ports] });
-    }
   };
   const tell = (/** @type {string} */ method) => toHost({ jsonrpc: '2.0', method, params: {} });
 

@@ -76,11 +76,8 @@ export async function createView(options) {
 
 /**
  * The listeners that `view.on` takes.
- * @typedef {Required<Pick<ViewOptions, 'onToolInput' | 'onToolInputPartial' | 'onToolResult' | 'onToolCancelled'
- *   | 'onContextChange' | 'onNotification'>>} Listeners
+ * @typedef {Required<Pick<ViewOptions, typeof EVENTS[keyof typeof EVENTS] | 'onContextChange' | 'onNotification'>>} Listeners
  */
-
-/** Any of them. @typedef {(...told: any[]) => unknown} Listener */
 
 /** The view of this page: another takes its place. @type {View | undefined} */
 let current;
@@ -90,7 +87,7 @@ export class View {
   #peer;
   #options;
   #stopSize = () => {};
-  /** @type {Map<string, Set<Listener>>} */
+  /** @type {Map<string, Set<Function>>} */
   #listeners = new Map();
   /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
   #told = new Map();
@@ -154,8 +151,7 @@ export class View {
     peer.onNotification('*', (params, { method }) => this.#tell('onNotification', method, params));
     peer.handle('ui/resource-teardown', async (params) => {
       this.#stopSize();
-      const { reason } = copyRecord(params);
-      const why = typeof reason === 'string' ? reason : 'The host removed the view';
+      const why = textOf(getOwn(params, 'reason')) ?? 'The host removed the view';
       // What runs is stopped while the view saves what it has. The host waits for both, whatever they come to.
       const saved = invokeReportingErrors(onTeardown, copyRecord(params));
       await Promise.allSettled([tools?.close(why), saved]);
@@ -237,19 +233,17 @@ export class View {
     requireOf('view.on', 'listener', 'a function', listener);
     const listeners = this.#listeners.get(event) ?? new Set();
     this.#listeners.set(event, listeners.add(listener));
-    if (this.#told.has(event)) {
-      queueMicrotask(() => {
-        if (!listeners.has(listener)) return;
-        invokeReportingErrors(/** @type {Listener} */ (listener), this.#told.get(event));
-      });
-    }
+    const tellAgain = () =>
+      listeners.has(listener) &&
+      invokeReportingErrors(/** @type {any} */ (listener), this.#told.get(event));
+    if (this.#told.has(event)) queueMicrotask(tellAgain);
     return () => void listeners.delete(listener);
   }
 
   /** @param {keyof Listeners} event @param {unknown[]} told */
   #tell(event, ...told) {
     for (const listener of [this.#options[event], ...(this.#listeners.get(event) ?? [])])
-      invokeReportingErrors(/** @type {Listener | undefined} */ (listener), ...told);
+      invokeReportingErrors(/** @type {any} */ (listener), ...told);
   }
 
   /** Applies the host's theme, variables and fonts to the document, as they are now. */
@@ -280,11 +274,7 @@ export class View {
     return callTool(this.#peer, { name, arguments: args }, options, this.isOurs);
   }
 
-  /**
-   * Reads a resource of the server.
-   * @param {string} uri @param {RequestOptions} [options]
-   * @returns {Promise<any>} `{ contents }`
-   */
+  /** Reads a resource of the server. @param {string} uri @param {RequestOptions} [options] @returns {Promise<any>} `{ contents }` */
   readResource(uri, options) {
     return this.request('resources/read', { uri }, options);
   }
@@ -305,19 +295,12 @@ export class View {
     return this.#ask('ui/download-file', { contents }, options);
   }
 
-  /**
-   * Replaces what the model knows of the view at its next turn.
-   * @param {{ content?: unknown[], structuredContent?: object }} context @param {RequestOptions} [options]
-   */
+  /** Replaces what the model knows of the view at its next turn. @param {{ content?: unknown[], structuredContent?: object }} context @param {RequestOptions} [options] */
   updateModelContext(context, options) {
     return this.#ask('ui/update-model-context', context, options);
   }
 
-  /**
-   * Asks for what has no result but that it was done. The host may refuse by an error or in a result.
-   * @param {string} method @param {object} params @param {RequestOptions} [options]
-   * @returns {Promise<void>}
-   */
+  /** Asks for what has no result but that it was done. The host may refuse by an error or in a result. @param {string} method @param {object} params @param {RequestOptions} [options] */
   async #ask(method, params, options) {
     const result = await this.request(method, params, options);
     if (getOwn(result, 'isError') !== true) return;
@@ -336,12 +319,7 @@ export class View {
     return /** @type {DisplayMode} */ (getOwn(answer, 'mode'));
   }
 
-  /**
-   * Asks the host's model.
-   * @param {unknown} params of MCP's `sampling/createMessage`
-   * @param {RequestOptions} [options]
-   * @returns {Promise<any>}
-   */
+  /** Asks the host's model. @param {unknown} params of MCP's `sampling/createMessage` @param {RequestOptions} [options] @returns {Promise<any>} */
   async createMessage(params, options) {
     if (getOwn(this.hostCapabilities, 'sampling') === undefined) {
       throw new RpcError(mcp.METHOD_NOT_FOUND, 'The host does not support sampling');
@@ -396,10 +374,8 @@ export class View {
 
   #storageKey() {
     if (this.#key !== undefined) return `abp-bridge/view/${this.#key}`;
-    throw new AbpError(
-      'PRECONDITION_FAILED',
-      "The state needs a name: give createView a stateKey, or set _meta.viewUUID in the tool's result",
-    );
+    const why = "give createView a stateKey, or set _meta.viewUUID in the tool's result";
+    throw new AbpError('PRECONDITION_FAILED', `The state needs a name: ${why}`);
   }
 
   /** Ends the conversation: what is pending rejects, and what runs is stopped. */

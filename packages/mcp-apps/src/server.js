@@ -2,14 +2,10 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { MIME_TYPE, defined } from './protocol.js';
 
-/** The metadata of a tool's view as hosts of before 2026 read it. */
-const OLD_KEY = 'ui/resourceUri';
-
 /**
  * A server as the official SDK makes it (`McpServer`), as far as it is used here.
- * @typedef {object} AppServer
- * @property {(name: string, config: any, handler: any) => any} registerTool as the SDK has it
- * @property {(name: string, uri: any, config: any, read: any) => any} registerResource as the SDK has it
+ * @typedef {{ registerTool: (name: string, config: any, handler: any) => any,
+ *   registerResource: (name: string, uri: any, config: any, read: any) => any }} AppServer
  */
 
 /**
@@ -29,7 +25,8 @@ export function registerAppTool(
 ) {
   requireViewUri(resourceUri);
   const ui = { resourceUri, ...(visibility && { visibility }) };
-  const meta = { ..._meta, ui, [OLD_KEY]: resourceUri };
+  // Hosts of before 2026 read the second.
+  const meta = { ..._meta, ui, 'ui/resourceUri': resourceUri };
   return server.registerTool(name, { ...config, _meta: meta }, handler);
 }
 

@@ -15,11 +15,7 @@ import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './cal
  *   The last one is told with the outcome. It must be JSON of at most 4096 characters, or throws a TypeError
  */
 
-/**
- * @typedef {object} SettledTool A tool for `registerTool`.
- * @property {string} name
- * @property {(input: any, context: SettledContext) => unknown} execute
- */
+/** A tool for `registerTool`. @typedef {{ name: string, execute: (input: any, context: SettledContext) => unknown }} SettledTool */
 
 /** Of all tools in this document. */
 const log = new CallLog();

@@ -29,6 +29,7 @@ const FILTERS = [
 
 const TABS = ['messages', 'calls', 'counters'];
 
+const SEARCH = 'Search names, ids and contents';
 /** The row that Tab reaches. */
 const POINTED = 'summary[tabindex="0"]';
 
@@ -54,24 +55,13 @@ export class AbpInspector extends Base {
 
   #pauseButton = button('Pause', () => this.#pause(), { 'aria-pressed': 'false' });
   #file = make('input', { type: 'file', hidden: true });
-  #filter = make(
-    'select',
-    { 'aria-label': 'Show' },
-    ...FILTERS.map(([value, label]) => make('option', { value }, label)),
-  );
-  #search = make('input', {
-    type: 'search',
-    placeholder: 'Search',
-    'aria-label': 'Search names, ids and contents',
-  });
+  #filter = make('select', { 'aria-label': 'Show' });
+  #search = make('input', { type: 'search', placeholder: 'Search', 'aria-label': SEARCH });
   #status = make('output', { class: 'count' });
-  #tabs = TABS.map((name) =>
-    button(name[0].toUpperCase() + name.slice(1), () => this.#select(name), {
-      role: 'tab',
-      id: `tab-${name}`,
-      'aria-controls': name,
-    }),
-  );
+  #tabs = TABS.map((name) => {
+    const about = { role: 'tab', id: `tab-${name}`, 'aria-controls': name };
+    return button(name[0].toUpperCase() + name.slice(1), () => this.#select(name), about);
+  });
   #rows = make('ol', { 'aria-label': 'Messages, the oldest first' });
   #noRows = make('p', { class: 'empty' });
   #calls = make('tbody');
@@ -95,18 +85,13 @@ export class AbpInspector extends Base {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(CSS);
     root.adoptedStyleSheets = [sheet];
-    const bar = make(
-      'div',
-      { class: 'bar', role: 'group', 'aria-label': 'Inspector' },
-      this.#pauseButton,
-      button('Clear', () => (this.#log.clear(), this.#renew())),
-      this.#filter,
-      this.#search,
-      button('Open recording…', () => this.#file.click()),
-      this.#file,
-    );
+    const bar = make('div', { class: 'bar', role: 'group', 'aria-label': 'Inspector' });
+    const clear = button('Clear', () => (this.#log.clear(), this.#renew()));
+    const open = button('Open recording…', () => this.#file.click());
+    bar.append(this.#pauseButton, clear, this.#filter, this.#search, open, this.#file);
     const tabs = make('div', { role: 'tablist', 'aria-label': 'Views' }, ...this.#tabs);
     root.append(bar, make('div', { class: 'strip' }, tabs, this.#status), ...this.#panels);
+    this.#filter.append(...FILTERS.map(([value, label]) => make('option', { value }, label)));
     this.#filter.addEventListener('change', () => this.#renew());
     this.#search.addEventListener('input', () => this.#renew());
     this.#file.addEventListener('change', () => void this.#openFile());
@@ -138,18 +123,15 @@ export class AbpInspector extends Base {
 
   /** @param {Target} target */
   async #observe(target) {
-    const stop = await target.observe((event) => this.#hear(event));
+    const stop = await target.observe((event) => {
+      this.#log.add(event);
+      this.#schedule();
+    });
     // It may have been detached or removed meanwhile.
     const wanted = this.isConnected && this.#targets.has(target) && !this.#targets.get(target);
     if (wanted) this.#targets.set(target, stop);
     else stop();
   }
-
-  /** @type {TraceListener} */
-  #hear = (event) => {
-    this.#log.add(event);
-    this.#schedule();
-  };
 
   /**
    * Shows a recording, and nothing live any more.

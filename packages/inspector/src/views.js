@@ -4,19 +4,16 @@ import { REASONS, otherSide } from './log.js';
 /** @import { CallEntry, Row } from './log.js' */
 
 /**
- * Makes an element.
+ * Makes an element. Attributes that are undefined or false are left out.
  * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag
- * @param {Record<string, string | boolean | undefined>} [attributes] those that are undefined or false are left out
- * @param {(Node | string)[]} children
+ * @param {T} tag @param {Record<string, string | boolean | undefined>} [attributes] @param {(Node | string)[]} children
  * @returns {HTMLElementTagNameMap[T]}
  */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
+  for (const [name, value] of Object.entries(attributes))
     if (value !== undefined && value !== false)
       element.setAttribute(name, value === true ? '' : value);
-  }
   element.append(...children);
   return element;
 }

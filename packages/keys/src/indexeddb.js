@@ -10,12 +10,7 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
-/**
- * Settles with a request.
- * @template T
- * @param {IDBRequest<T>} request
- * @returns {Promise<T>}
- */
+/** Settles with a request. @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
 const resultOf = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -74,7 +69,7 @@ class IndexedDBTable {
       if (!navigator.locks) return resolve(undefined);
       const held = new Promise((release) => (this.#release = () => release(undefined)));
       navigator.locks
-        .request(this.#lockOf(this.self), () => {
+        .request(`${this.#name} ${this.self}`, () => {
           resolve(undefined);
           return held;
         })
@@ -82,22 +77,15 @@ class IndexedDBTable {
     });
   }
 
-  /** @param {string} owner */
-  #lockOf(owner) {
-    return `${this.#name} ${owner}`;
-  }
-
   /** @type {Table['lives']} */
   async lives(owner) {
     const locks = await navigator.locks?.query();
-    return locks?.held?.some(({ name }) => name === this.#lockOf(owner)) ?? false;
+    return locks?.held?.some(({ name }) => name === `${this.#name} ${owner}`) ?? false;
   }
 
   /**
-   * Makes a change, which is on the disk when this resolves.
-   * @template T
-   * @param {(keys: IDBObjectStore) => Promise<T>} change may await nothing but requests
-   * @returns {Promise<T>} rejects if nothing has changed
+   * Makes a change, which is on the disk when this resolves; nothing has changed if it rejects.
+   * @template T @param {(keys: IDBObjectStore) => Promise<T>} change may await nothing but requests @returns {Promise<T>}
    */
   async #change(change) {
     const { database } = await this.#opened();

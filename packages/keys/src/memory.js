@@ -143,14 +143,9 @@ export class Memory {
 
   // --- What became of a call -------------------------------------------------------------------------
 
-  /**
-   * Keeps what the handler of a call said of its work.
-   * @param {Endpoint} endpoint
-   * @param {string} callId
-   * @param {Said} said
-   * @returns {Said} a copy of what was said, without members that were not
-   */
+  /** Keeps what the handler of a call said of its work, and returns a copy without what it did not say. @param {Endpoint} endpoint @param {string} callId @param {Said} said */
   keep(endpoint, callId, { report, progress }) {
+    /** @type {Said} */
     const said = { ...(report !== undefined && { report }), ...(progress && { progress }) };
     const call = handleOf(endpoint, callId);
     const slots = this.#said.get(endpoint) ?? [];
@@ -168,12 +163,9 @@ export class Memory {
   }
 
   /**
-   * What became of a call: at once, or when its handler has returned, and that of the call whose word it takes.
-   * @param {Endpoint} endpoint
-   * @param {string} callId
-   * @param {boolean} settled whether to wait
-   * @param {AbortSignal} [signal] ends the waiting
-   * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>} rejects with the reason of the signal
+   * What became of a call: at once or, if it shall be `settled`, when its handler has returned, and that of the call whose word it takes.
+   * @param {Endpoint} endpoint @param {string} callId @param {boolean} settled @param {AbortSignal} [signal] ends the waiting
+   * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
   async #became({ core, machine }, callId, settled, signal) {
     for (let last = 0; ;) {
@@ -192,13 +184,7 @@ export class Memory {
     }
   }
 
-  /**
-   * Answers an agent that asks what became of a call, or runs a call that has a key.
-   * @param {Connection} connection
-   * @param {Call} call
-   * @param {() => unknown} run runs its handler
-   * @returns {Promise<unknown>} what its handler returns
-   */
+  /** Answers an agent that asks what became of a call, or runs a call that has a key. @type {import('../../../js/types/parts.js').Memory['recall']} */
   recall(connection, call, run) {
     return call.name === OUTCOME ? this.#tell(connection, call) : this.#once(connection, call, run);
   }

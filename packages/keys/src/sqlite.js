@@ -49,17 +49,18 @@ class SqliteTable {
     this.#path = path;
   }
 
+  /** @returns {string} */
   open() {
+    if (this.#id) return this.#id;
     try {
-      return (this.#id ??= this.#open());
+      return (this.#id = this.#opened());
     } catch (error) {
       this.close();
       throw error;
     }
   }
 
-  /** @returns {string} its id */
-  #open() {
+  #opened() {
     const { DatabaseSync } = builtin('node:sqlite');
     const database = (this.#database = new DatabaseSync(this.#path));
     database.exec(`PRAGMA busy_timeout = ${PATIENCE}; PRAGMA journal_mode = WAL`);
@@ -108,12 +109,7 @@ class SqliteTable {
     return this.#database.prepare(sql).get(...values);
   }
 
-  /**
-   * Makes a change, which is on the disk when this returns. Other processes wait.
-   * @template T
-   * @param {() => T} change
-   * @returns {T} throws if nothing has changed
-   */
+  /** Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other processes wait. @template T @param {() => T} change @returns {T} */
   #change(change) {
     this.#database.exec('BEGIN IMMEDIATE');
     try {

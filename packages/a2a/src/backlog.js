@@ -20,10 +20,7 @@ export class Backlog {
     this.#limit = limit;
   }
 
-  /**
-   * Call this after a reader was written to, or has read.
-   * @param {Reader} reader
-   */
+  /** Call this after a reader was written to, or has read. @param {Reader} reader */
   update(reader) {
     this.#set(reader, reader.unread());
     while (this.#total > this.#limit) {

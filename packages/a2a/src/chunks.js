@@ -6,14 +6,14 @@ import { isStream } from '../../../js/common/transfer.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
 import { newId } from './ids.js';
 
-/** @typedef {Parameters<import('./task.js').ExecutorContext['emitArtifact']>[0] & { lastChunk?: boolean }} Chunk */
+/** @typedef {Parameters<import('./runs.js').ExecutorContext['emitArtifact']>[0] & { lastChunk?: boolean }} Chunk */
 
 /** In place of a last chunk: an artifact's update must have a part. */
 const NOTHING = { parts: [{ text: '' }] };
 
 /**
  * Tells what an executor returned.
- * @param {import('./task.js').ExecutorContext} context of the run
+ * @param {import('./runs.js').ExecutorContext} context of the run
  * @param {unknown} given a text, a part, a list of these, a piece of an artifact, or a stream of all that
  * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a `TypeError` for anything else
  */
@@ -37,7 +37,7 @@ async function* delegate(source) {
   return yield* source;
 }
 
-/** @param {import('./task.js').ExecutorContext} context @param {unknown} source */
+/** @param {import('./runs.js').ExecutorContext} context @param {unknown} source */
 async function tellChunks(context, source) {
   const { signal } = context;
   const iteration = new Iteration(source);

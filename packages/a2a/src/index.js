@@ -36,7 +36,7 @@ export { createTaskServer } from './server.js';
  * @typedef {import('./server.js').ServerLimits} ServerLimits
  * @typedef {import('./server.js').TaskServer} TaskServer
  * @typedef {import('./server.js').TaskServerOptions} TaskServerOptions
- * @typedef {import('./task.js').ExecutorContext} ExecutorContext
+ * @typedef {import('./runs.js').ExecutorContext} ExecutorContext
  * @typedef {import('./task.js').RequestInfo} RequestInfo
  * @typedef {import('./task.js').Said} Said
  * @typedef {import('./task.js').StoredTask} StoredTask

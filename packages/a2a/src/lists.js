@@ -6,8 +6,8 @@
 import { breathe } from '../../../js/common/breathe.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { ended } from './tasks-core.js';
-import { STATES, readState } from './dialects.js';
-import { filterOf, historyOf, printToken, timeOf } from './requests.js';
+import { STATES, getField, readState } from './dialects.js';
+import { historyOf, invalid, timeOf } from './requests.js';
 
 /** @import { Place } from './backends/backend.js' */
 /** @import { Dialect, Task } from './dialects.js' */
@@ -23,6 +23,7 @@ const LATER = 100;
 /** Tasks that are read for a page, and for a list that has no pages. */
 const MAX_READ = 200;
 const MAX_READ_WHOLE = 1000;
+const MAX_PAGE_SIZE = 100;
 
 /**
  * A task, as an index has it.
@@ -44,7 +45,6 @@ const MAX_READ_WHOLE = 1000;
  * @property {(listed: Listed) => Promise<StoredTask | undefined>} read
  *
  * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked
- * @typedef {{ readers: Set<Reply>, result: Promise<unknown>, next?: Job }} Job an answer that is being made, and the one after it
  * @typedef {{ visible: boolean, task?: StoredTask }} Found whether a list shows a task, which was read if it is to be shown
  */
 
@@ -52,26 +52,21 @@ const MAX_READ_WHOLE = 1000;
 const HIDDEN = { visible: false };
 
 export class TaskLists {
-  #source;
-  #allows;
+  #agent;
+  /** Whether what a request sees depends on more than its tenant. */
   #asks;
-  #maxAnswer;
   /** By what they are of, and by user where that matters. @type {Map<unknown, Map<string, Job>>} */
   #jobs = new Map();
 
-  /**
-   * @param {Source} source
-   * @param {object} options
-   * @param {(task: StoredTask, info: RequestInfo, refuse?: () => boolean) => boolean | Promise<boolean>} options.allows `refuse`
-   *   answers where the hook throws
-   * @param {boolean} options.asks whether it depends on more than the tenant
-   * @param {number} options.maxAnswer characters
-   */
-  constructor(source, { allows, asks, maxAnswer }) {
-    this.#source = source;
-    this.#allows = allows;
-    this.#asks = asks;
-    this.#maxAnswer = maxAnswer;
+  /** @param {import('./operations.js').Operations} agent */
+  constructor(agent) {
+    this.#agent = agent;
+    this.#asks = agent.parts.options.authorize !== undefined;
+  }
+
+  /** @returns {Source} */
+  get #source() {
+    return this.#agent.parts.logs.entries;
   }
 
   /**
@@ -88,8 +83,7 @@ export class TaskLists {
     this.#jobs.set(whose, jobs);
     /** @param {Promise<unknown>} after */
     const begin = (after) => {
-      /** @type {Job} */
-      const job = { readers: new Set(), result: after };
+      const job = new Job(dialect.pages ? MAX_READ : MAX_READ_WHOLE, after);
       job.result = after
         .then(() => this.#list(asked, job))
         .finally(() => {
@@ -112,14 +106,13 @@ export class TaskLists {
     const { contextId, status, after, pageSize, from, artifacts, of } = filterOf(params);
     const state = status ? STATES[status] : undefined;
     const filter = { tenant: info.tenant ?? '', context: contextId, state, since: after };
-    const work = new Work(dialect.pages ? MAX_READ : MAX_READ_WHOLE, job);
     const limit = dialect.pages ? pageSize : Infinity;
     const withArtifacts = artifacts || !dialect.pages;
     const before = from?.before ?? 0;
     const known = from?.total ?? (this.#asks ? undefined : await this.#source.count(filter));
     /** @type {Task[]} */
     const tasks = [];
-    let room = this.#maxAnswer;
+    let room = this.#agent.parts.limits.maxAnswer;
     /** Where the page ends, whether it does, and whether there is more behind it. @type {Place | undefined} */
     let place = from?.place;
     let full = false;
@@ -139,14 +132,14 @@ export class TaskLists {
         break;
       }
       await breathe();
-      work.requireReader();
+      job.requireReader();
       const wanted = full ? 0 : limit - tasks.length;
-      const found = await this.#look(group, { info, isOfList, work, wanted });
+      const found = await this.#look(group, { info, isOfList, job, wanted });
       for (const [i, entry] of group.entries()) {
         if (!found[i]) break scan;
         let { visible, task } = found[i];
         // Of those before it, some were not shown when they were read.
-        if (visible && !task && !full && tasks.length < limit && work.read())
+        if (visible && !task && !full && tasks.length < limit && job.read())
           ({ visible, task } = await this.#read(entry, info, isOfList, true));
         if (visible) count++;
         if (visible && (full || !task || !fits(task))) full = more = true;
@@ -158,7 +151,7 @@ export class TaskLists {
         tasks.push(withArtifacts ? shown : { ...shown, artifacts: [] });
       }
     }
-    if ((more || work.spent) && !dialect.pages)
+    if ((more || job.spent) && !dialect.pages)
       throw tooLarge(
         'The tasks are too many or too long for one answer: ask for those of a context',
       );
@@ -166,8 +159,8 @@ export class TaskLists {
       throw tooLarge('A task of the list is too long for one answer');
     const shown = before + tasks.length;
     const total = Math.max(shown, known ?? count);
-    const exact = known !== undefined || !work.spent;
-    const next = more || work.spent ? place : undefined;
+    const exact = known !== undefined || !job.spent;
+    const next = more || job.spent ? place : undefined;
     const nextPageToken = next ? printToken(next, exact ? { total } : { before: shown }, of) : '';
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
   }
@@ -184,21 +177,21 @@ export class TaskLists {
   /**
    * Which of some tasks a list shows. Those of which the index does not know that are read, and so many of the others.
    * @param {Listed[]} group
-   * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, work: Work, wanted: number }} how
+   * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, job: Job, wanted: number }} how
    * @returns {Promise<Found[]>} fewer if no more may be looked at
    */
-  async #look(group, { info, isOfList, work, wanted }) {
-    const judged = group.map((entry) => this.#judge(entry, info, work));
+  async #look(group, { info, isOfList, job, wanted }) {
+    const judged = group.map((entry) => this.#judge(entry, info, job));
     const verdicts = await whole(judged);
     /** @type {(Found | Promise<Found>)[]} */
     const found = [];
     for (const [i, entry] of group.entries()) {
       const verdict = verdicts[i];
-      if (!work.look(1)) break;
+      if (!job.look(1)) break;
       if (verdict === false) found.push(HIDDEN);
       else if (entry.whole) found.push({ visible: isOfList(entry.whole), task: entry.whole });
       else if (verdict && wanted-- <= 0) found.push({ visible: true });
-      else if (work.read()) found.push(this.#read(entry, info, isOfList, verdict));
+      else if (job.read()) found.push(this.#read(entry, info, isOfList, verdict));
       else if (verdict) found.push({ visible: true });
       else break;
     }
@@ -209,26 +202,24 @@ export class TaskLists {
    * Whether a request may see a task.
    * @param {Listed} entry
    * @param {RequestInfo} info
-   * @param {Work} work
+   * @param {Job} job
    * @returns {boolean | undefined | Promise<boolean | undefined>} undefined if the index does not know enough of it
    */
-  #judge(entry, info, work) {
-    if (entry.whole) return this.#ask(entry.whole, info, work);
+  #judge(entry, info, job) {
+    if (entry.whole) return this.#ask(entry.whole, info, job);
     if (!entry.state) return undefined;
     if (!this.#asks) return true;
-    const summary = new Summary(entry, info.tenant);
-    const verdict = this.#ask(summary.task, info, work, () => {
-      summary.lacks = true;
-      return false;
-    });
+    const summary = summaryOf(entry, info.tenant);
+    const refuse = () => !(summary.lacks = true);
+    const verdict = this.#ask(summary.task, info, job, refuse);
     if (typeof verdict === 'boolean') return summary.lacks ? undefined : verdict;
     return verdict.then((visible) => (summary.lacks ? undefined : visible));
   }
 
-  /** @param {StoredTask} task @param {RequestInfo} info @param {Work} work @param {() => boolean} [refuse] */
-  #ask(task, info, work, refuse) {
-    const verdict = this.#allows(task, info, refuse);
-    if (typeof verdict !== 'boolean') work.look(LATER);
+  /** @param {StoredTask} task @param {RequestInfo} info @param {Job} job @param {() => boolean} [refuse] */
+  #ask(task, info, job, refuse) {
+    const verdict = this.#agent.allows(task, 'list', info, refuse);
+    if (typeof verdict !== 'boolean') job.look(LATER);
     return verdict;
   }
 
@@ -244,7 +235,9 @@ export class TaskLists {
     if (!task || !isOfList(task)) return HIDDEN;
     // The index may be behind.
     const known = verdict && task.state === entry.state && Date.parse(timeOf(task)) === entry.time;
-    return known || (await this.#allows(task, info)) ? { visible: true, task } : HIDDEN;
+    return known || (await this.#agent.allows(task, 'list', info))
+      ? { visible: true, task }
+      : HIDDEN;
   }
 }
 
@@ -262,18 +255,21 @@ const whole = (values) =>
     ? Promise.all(values.map(async (value) => value))
     : /** @type {T[]} */ (values);
 
-/** How much may still be done for an answer. */
-class Work {
-  /** Whether that was not enough. */
+/** An answer that is being made, for all who have asked for it, and how much may still be done for it. */
+class Job {
+  /** @type {Set<Reply>} */
+  readers = new Set();
+  /** The one after it. @type {Job | undefined} */
+  next;
+  /** Whether what may be done was not enough. */
   spent = false;
   #looks = MAX_LOOKED;
   #reads;
-  #job;
 
-  /** @param {number} reads @param {Job} job */
-  constructor(reads, job) {
+  /** @param {number} reads @param {Promise<unknown>} result */
+  constructor(reads, result) {
     this.#reads = reads;
-    this.#job = job;
+    this.result = result;
   }
 
   /** @param {number} times @returns {boolean} whether that may be done */
@@ -289,73 +285,101 @@ class Work {
 
   /** Throws if nobody waits for the answer any more. */
   requireReader() {
-    for (const { left } of this.#job.readers) if (!left) return;
+    for (const { left } of this.readers) if (!left) return;
     throw new AbpError('DISCONNECTED', 'The client has left');
   }
 }
 
-/** What a summary gives in place of what it does not know. @type {Record<string, unknown>} */
+/** What a summary gives in place of what it does not know. @type {Record<PropertyKey, unknown>} */
 const UNKNOWN = { history: [], artifacts: [], size: 0, artifactsSize: 0 };
-const KNOWN = new Set(['id', 'contextId', 'tenant', 'state', 'status', 'terminal']);
 
-/** What the index knows of a task. */
-class Summary {
-  /** Whether somebody has looked at more: then the task itself must be read. */
-  lacks = false;
-  #listed;
-
-  /** @param {Listed} listed @param {string | undefined} tenant */
-  constructor(listed, tenant) {
-    this.#listed = listed;
-    this.id = listed.task;
-    this.contextId = listed.contextId;
-    this.tenant = tenant;
-    this.state = listed.state;
-    this.by = listed.by;
-  }
-
-  get terminal() {
-    return ended(readState(this.state));
-  }
-
-  get status() {
-    const lack = () => (this.lacks = true);
-    return {
-      state: this.state,
-      timestamp: new Date(this.#listed.time).toISOString(),
-      get message() {
-        lack();
-        return undefined;
-      },
-    };
-  }
-
-  /** As `authorize` sees it. */
-  get task() {
-    return /** @type {StoredTask} */ (/** @type {unknown} */ (new Proxy(this, VIEW)));
-  }
+/** What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then the task itself must be read. @param {Listed} listed @param {string | undefined} tenant */
+function summaryOf({ task: id, contextId, state, time, by }, tenant) {
+  const lack = (/** @type {unknown} */ value) => {
+    summary.lacks = true;
+    return /** @type {any} */ (value);
+  };
+  const status = () => ({
+    state,
+    timestamp: new Date(time).toISOString(),
+    get message() {
+      return lack(undefined);
+    },
+  });
+  /** @type {Record<PropertyKey, () => unknown>} */
+  const known = {
+    ...{
+      id: () => id,
+      contextId: () => contextId,
+      tenant: () => tenant,
+      state: () => state,
+      status,
+    },
+    terminal: () => ended(readState(state)),
+    ...(by && { user: () => by[0] }),
+  };
+  const task = /** @type {StoredTask} */ (
+    new Proxy(/** @type {any} */ ({}), {
+      get: (_, name) => (Object.hasOwn(known, name) ? known[name]() : lack(UNKNOWN[name])),
+      ownKeys: () => lack([]),
+      has: () => lack(false),
+      getOwnPropertyDescriptor: () => lack(undefined),
+      set: () => false,
+    })
+  );
+  const summary = { task, lacks: false };
+  return summary;
 }
 
-/** @type {ProxyHandler<Summary>} */
-const VIEW = {
-  get(summary, name) {
-    if (name === 'user' && summary.by) return summary.by[0];
-    if (KNOWN.has(/** @type {string} */ (name)))
-      return summary[/** @type {keyof Summary} */ (name)];
-    summary.lacks = true;
-    return UNKNOWN[/** @type {string} */ (name)];
-  },
-  ownKeys(summary) {
-    summary.lacks = true;
-    return [];
-  },
-  has(summary) {
-    summary.lacks = true;
-    return false;
-  },
-  getOwnPropertyDescriptor(summary) {
-    summary.lacks = true;
-    return undefined;
-  },
-  set: () => false,
-};
+// --- What is asked for ---------------------------------------------------------------------------------
+
+/** @param {unknown} params */
+function filterOf(params) {
+  const pageSize = getField(params, 'pageSize') ?? MAX_PAGE_SIZE / 2;
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PAGE_SIZE)
+    throw invalid('pageSize', `must be between 1 and ${MAX_PAGE_SIZE}`);
+  const wanted = getField(params, 'status');
+  const status = wanted === undefined ? 0 : readState(wanted);
+  if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
+    throw invalid('status', `is not a task state: ${JSON.stringify(wanted)}`);
+  const since = textIn(params, 'statusTimestampAfter');
+  const after = since ? Date.parse(since) : undefined;
+  if (Number.isNaN(after))
+    throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
+  const token = textIn(params, 'pageToken');
+  const contextId = textIn(params, 'contextId');
+  const of = JSON.stringify([contextId, status, after]);
+  const from = token ? readToken(token, of) : undefined;
+  if (token && !from) throw invalid('pageToken', 'is not that of a list with these filters');
+  const artifacts = getField(params, 'includeArtifacts') === true;
+  return { contextId, status, after, pageSize, from, artifacts, of };
+}
+
+/** A text that may be left out, or empty. @param {unknown} params @param {string} name @returns {string | undefined} */
+function textIn(params, name) {
+  const value = getField(params, name) || undefined;
+  if (value === undefined || typeof value === 'string') return value;
+  throw invalid(name, 'must be a string');
+}
+
+/** @param {Place} place @param {{ total?: number, before?: number }} count @param {string} of what the list is limited to */
+const printToken = ({ time, task }, { total, before }, of) =>
+  btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
+
+/** @param {string} token @param {string} wanted what the list is limited to @returns {{ place: Place, total?: number, before?: number } | undefined} where the page begins, and what is known of the count: how many tasks there are, or only how many are before it */
+function readToken(token, wanted) {
+  try {
+    const [time, task, total, before, of] = JSON.parse(decodeURIComponent(atob(token)));
+    // A process of the version before does not say it.
+    if (of !== undefined && of !== wanted) return undefined;
+    const count = (/** @type {unknown} */ n) =>
+      Number.isInteger(n) && /** @type {number} */ (n) >= 0 && /** @type {number} */ (n) < 2 ** 31
+        ? /** @type {number} */ (n)
+        : undefined;
+    if (typeof time === 'number' && typeof task === 'string')
+      return { place: { time, task }, total: count(total), before: count(before) };
+  } catch {
+    // It is refused.
+  }
+  return undefined;
+}

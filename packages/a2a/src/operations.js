@@ -6,51 +6,31 @@ import { getOwn } from '../../../js/common/values.js';
 import { DIALECTS, METHODS, getField, printError } from './dialects.js';
 import { REPEATS, newId } from './ids.js';
 import { TaskLists } from './lists.js';
-import { changesPushes, configurePush } from './push-requests.js';
 import { BUSY_FOR, again, asError, away, isAway, refusal, unsupported } from './refusals.js';
-import { Repeats, identityOf, markOf, reused } from './repeats.js';
+import { Repeats, markOf, reused } from './repeats.js';
 import { PrintedEvent, Stream, unsendable } from './reply.js';
-import { check, historyOf, idsOf, taskIdOf, versionOf } from './requests.js';
+import {
+  check,
+  checkExtensions,
+  historyOf,
+  idsOf,
+  pushOf,
+  readSend,
+  requestInfo,
+  taskIdOf,
+  versionOf,
+} from './requests.js';
 import { eventsOf } from './shown-tasks.js';
 import { replyOf } from './task.js';
-import { checkExtensions, pushOf, readSend, requestInfo } from './validation.js';
 
 /** @import { Dialect, Message } from './dialects.js' */
-/** @import { Identity, Mark, Taken } from './repeats.js' */
+/** @import { Mark, Taken } from './repeats.js' */
 /** @import { Caller, Reply } from './reply.js' */
-/** @import { Access, Agent, TaskServerOptions } from './server.js' */
-/** @import { Entry, ShownTasks } from './shown-tasks.js' */
+/** @import { Access, Parts } from './server.js' */
+/** @import { Entry } from './shown-tasks.js' */
+/** @import { PushConfig } from './store/push.js' */
 /** @import { Replica } from './store/replica.js' */
-/** @import { Replay } from './store/replay.js' */
-/** @import { TaskLogs } from './store/store.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
-
-/**
- * A request, read.
- * @typedef {object} Asked
- * @property {Dialect} dialect
- * @property {any} params
- * @property {unknown} id
- * @property {Reply} reply
- * @property {(body: object) => void} answer
- * @property {(error: unknown) => void} fail answers with an error
- * @property {RequestInfo} info
- * @property {import('./store/push.js').PushConfig} [push] what its message says of push notifications
- * @property {boolean} repeats whether a message that comes again is recognised
- */
-
-/**
- * What requests need of an agent.
- * @typedef {object} Parts
- * @property {Agent} agent
- * @property {TaskServerOptions & { replyTimeout: number, repeats: boolean }} options
- * @property {number} maxAnswer characters
- * @property {{ draining: boolean, closed: boolean }} phase
- * @property {ShownTasks} shown
- * @property {TaskLogs} logs
- * @property {import('./store/push.js').Pushes} [pushes]
- * @property {import('./store/telemetry.js').Reports} [reports]
- */
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */
 const ACCESS = { get: 'get', cancel: 'cancel', resubscribe: 'subscribe' };
@@ -61,167 +41,54 @@ const PASSED = ['ABORTED', 'CONFLICT', 'UNSUPPORTED_OPERATION'];
 /** States in which a task takes messages. @type {string[]} */
 const ASKING = ['input-required', 'auth-required'];
 
+/** Answers requests. Held here is what they share. */
 export class Operations {
-  #parts;
-  #lists;
-  #extensions;
-  #repeats = new Repeats();
+  repeats = new Repeats();
   /** Ends the replies that are being thought about. @type {Set<(error: AbpError) => void>} */
-  #replying = new Set();
+  replying = new Set();
 
   /** @param {Parts} parts */
   constructor(parts) {
-    this.#parts = parts;
-    const { agent, logs, options, maxAnswer } = parts;
-    this.#extensions = agent.card.capabilities?.extensions ?? [];
-    this.#lists = new TaskLists(logs.entries, {
-      allows: (task, info, refuse) => this.#allows(task, 'list', info, refuse),
-      asks: options.authorize !== undefined,
-      maxAnswer,
-    });
+    this.parts = parts;
+    this.extensions = parts.agent.card.capabilities?.extensions ?? [];
+    this.lists = new TaskLists(this);
   }
 
   /** Nobody waits for replies any more. */
   close() {
-    for (const end of this.#replying) end(new AbpError('INTERNAL_ERROR', 'The agent is closing'));
+    for (const end of this.replying) end(new AbpError('INTERNAL_ERROR', 'The agent is closing'));
   }
 
-  /**
-   * Answers a request. The tasks that it names are held until it is answered.
-   * @param {unknown} request
-   * @param {Caller} caller
-   * @param {Reply} reply
-   */
+  /** Answers a request. The tasks that it names are held until it is answered. @param {unknown} request @param {Caller} caller @param {Reply} reply */
   async answer(request, caller, reply) {
-    const { logs, phase } = this.#parts;
-    const params = getOwn(request, 'params');
+    const { logs, phase } = this.parts;
+    const asked = new Asked(this, request, caller, reply);
     /** @type {Replica[]} */
     const replicas = [];
     let failure;
     try {
-      for (const id of phase.closed ? [] : idsOf(params)) {
+      for (const id of phase.closed ? [] : idsOf(asked.params)) {
         const replica = await logs.load(id);
         if (replica) replicas.push(replica);
       }
     } catch (error) {
       failure = error;
     }
-    await this.#respond(request, params, caller, reply, failure);
+    await asked.respond(failure);
     for (const replica of replicas) logs.leave(replica);
   }
 
   /**
-   * @param {unknown} request
-   * @param {unknown} params
-   * @param {Caller} caller
-   * @param {Reply} reply
-   * @param {unknown} failure why its task could not be read
-   */
-  async #respond(request, params, caller, reply, failure) {
-    const id = getOwn(request, 'id') ?? null;
-    const name = getOwn(request, 'method');
-    const method = METHODS.get(name);
-    const info = requestInfo(caller, params, this.#extensions);
-    const dialect = await this.#dialect(method, info, params);
-    /** @param {object} body */
-    const answer = (body) => {
-      const response = (/** @type {object} */ body) => ({
-        jsonrpc: '2.0',
-        id: typeof id === 'object' ? null : id,
-        ...body,
-      });
-      try {
-        reply.answer(response(body));
-      } catch (thrown) {
-        const error = printError(dialect, unsendable(thrown));
-        try {
-          reply.answer(response({ error }));
-        } catch {
-          safely(() => reply.end(), undefined);
-        }
-      }
-    };
-    const fail = (/** @type {unknown} */ thrown) => {
-      const error = asError(thrown);
-      if (isAway(error)) reply.unavailable?.(BUSY_FOR);
-      answer({ error: printError(dialect, error) });
-    };
-    try {
-      if (this.#parts.phase.closed) throw away();
-      check(request, caller.version);
-      if (failure) throw failure;
-      const declared = caller.extensions.includes(REPEATS);
-      reply.extensions = declared ? [...info.extensions, REPEATS] : info.extensions;
-      const repeats = declared || this.#parts.options.repeats;
-      const asked = { dialect, params, id, reply, answer, fail, info, repeats };
-      switch (method?.operation) {
-        case 'send':
-        case 'stream':
-          return await this.#send(asked, method.operation === 'stream');
-        case 'get':
-          return await this.#get(asked);
-        case 'list':
-          return answer({ result: await this.#lists.list(asked) });
-        case 'cancel':
-          return await this.#cancel(asked);
-        case 'resubscribe':
-          return await this.#resubscribe(asked);
-        case 'push':
-          return await this.#configurePush(asked, String(name));
-        case 'extendedCard':
-          throw new AbpError(
-            'UNSUPPORTED_OPERATION',
-            'Agent does not support authenticated extended card.',
-          );
-        default:
-          throw new AbpError('METHOD_NOT_FOUND', dialect.noMethod(name));
-      }
-    } catch (error) {
-      fail(error);
-    }
-  }
-
-  /**
-   * The version to answer in: that of the method's name, or of the header if two versions share the name. Without a
-   * header it is the version in which the task was begun.
-   * @param {{ operation: string, dialects: Dialect[] } | undefined} method
-   * @param {RequestInfo} info
-   * @param {unknown} params
-   * @returns {Promise<Dialect>}
-   */
-  async #dialect(method, info, params) {
-    const asked = versionOf(info.version);
-    if (!method) return DIALECTS[asked ?? '0.3'];
-    if (method.dialects.length === 1) return method.dialects[0];
-    if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
-    // A task that the request may not see must not influence the answer.
-    const entry = await this.#visible(taskIdOf(params), ACCESS[method.operation], info);
-    return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
-  }
-
-  // --- The task of a request -----------------------------------------------------------------------------
-
-  /**
-   * The task of this id, if the request is allowed that access.
-   * @param {unknown} id
-   * @param {Access} access
-   * @param {RequestInfo} info
-   */
-  async #visible(id, access, info) {
-    const entry = this.#parts.shown.find(id);
-    return entry && (await this.#allows(entry.task, access, info)) ? entry : undefined;
-  }
-
-  /**
+   * Whether a request may do that to a task.
    * @param {StoredTask} task
    * @param {Access} access
    * @param {RequestInfo} info
    * @param {(error: unknown) => boolean} [refuse] what is said where the hook throws
    * @returns {boolean | Promise<boolean>}
    */
-  #allows(task, access, info, refuse = refused) {
+  allows(task, access, info, refuse = (error) => (reportError(error), false)) {
     if (task.tenant !== info.tenant) return false;
-    const { authorize } = this.#parts.options;
+    const { authorize } = this.parts.options;
     if (!authorize) return true;
     try {
       const verdict = authorize(task, access, info);
@@ -231,22 +98,152 @@ export class Operations {
       return refuse(error);
     }
   }
+}
+
+/** One request. */
+class Asked {
+  #all;
+  #parts;
+  #request;
+  #caller;
+  /** The version to answer in. @type {Dialect} */
+  dialect = DIALECTS['0.3'];
+  /** What its message says of push notifications. @type {PushConfig | undefined} */
+  #push;
+  /** Whether its message asks for a stream. */
+  #streams = false;
+  /** Whether its message is recognised if it comes again. */
+  #repeats = false;
+
+  /** @param {Operations} all @param {unknown} request @param {Caller} caller @param {Reply} reply */
+  constructor(all, request, caller, reply) {
+    this.#all = all;
+    this.#parts = all.parts;
+    this.#request = request;
+    this.#caller = caller;
+    this.reply = reply;
+    /** @type {any} */
+    this.params = getOwn(request, 'params');
+    this.info = requestInfo(caller, this.params, all.extensions);
+  }
+
+  /** @param {unknown} failure why its task could not be read */
+  async respond(failure) {
+    const { options, phase } = this.#parts;
+    const { extensions, version } = this.#caller;
+    const name = getOwn(this.#request, 'method');
+    const method = METHODS.get(name);
+    this.dialect = await this.#dialectOf(method);
+    try {
+      if (phase.closed) throw away();
+      check(this.#request, version);
+      if (failure) throw failure;
+      const declared = extensions.includes(REPEATS);
+      this.reply.extensions = [...this.info.extensions, ...(declared ? [REPEATS] : [])];
+      this.#repeats = declared || options.repeats;
+      switch (method?.operation) {
+        case 'send':
+        case 'stream':
+          return await this.#send(method.operation === 'stream');
+        case 'get':
+          return await this.#get();
+        case 'list':
+          return this.#answer({ result: await this.#all.lists.list(this) });
+        case 'cancel':
+          return await this.#cancel();
+        case 'resubscribe':
+          return await this.#resubscribe();
+        case 'push':
+          return await this.#configurePush(String(name));
+        case 'extendedCard':
+          throw new AbpError(
+            'UNSUPPORTED_OPERATION',
+            'Agent does not support authenticated extended card.',
+          );
+        default:
+          throw new AbpError('METHOD_NOT_FOUND', this.dialect.noMethod(name));
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
 
   /**
-   * @param {Asked} asked
-   * @param {Access} access
-   * @param {string} [id] of the task
-   * @returns {Promise<Entry>}
+   * The version to answer in: that of the method's name, or of the header if two versions share the name. Without a
+   * header it is the version in which the task was begun.
+   * @param {{ operation: string, dialects: Dialect[] } | undefined} method
+   * @returns {Promise<Dialect>}
    */
-  async #find(asked, access, id = requireId(asked)) {
-    const entry = await this.#visible(id, access, asked.info);
-    if (!entry) throw new AbpError('TASK_NOT_FOUND', asked.dialect.notFound(id));
+  async #dialectOf(method) {
+    const asked = versionOf(this.info.version);
+    if (!method) return DIALECTS[asked ?? '0.3'];
+    if (method.dialects.length === 1) return method.dialects[0];
+    if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
+    // A task that the request may not see must not influence the answer.
+    const entry = await this.#visible(taskIdOf(this.params), ACCESS[method.operation]);
+    return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
+  }
+
+  // --- Its answer ----------------------------------------------------------------------------------------
+
+  /** Of the request. */
+  get #id() {
+    return getOwn(this.#request, 'id') ?? null;
+  }
+
+  /** @param {object} body */
+  #answer(body) {
+    const id = typeof this.#id === 'object' ? null : this.#id;
+    const send = (/** @type {object} */ what) => this.reply.answer({ jsonrpc: '2.0', id, ...what });
+    try {
+      send(body);
+    } catch (thrown) {
+      try {
+        send({ error: printError(this.dialect, unsendable(thrown)) });
+      } catch {
+        safely(() => this.reply.end(), undefined);
+      }
+    }
+  }
+
+  /** @param {unknown} thrown */
+  #fail(thrown) {
+    const error = asError(thrown);
+    if (isAway(error)) this.reply.unavailable?.(BUSY_FOR);
+    this.#answer({ error: printError(this.dialect, error) });
+  }
+
+  /** Begins a stream. @param {boolean} [lasting] whether it goes on while its task waits for input */
+  #open(lasting = false) {
+    this.reply.open();
+    return new Stream(this.reply, this.dialect, this.#id, lasting);
+  }
+
+  /** What is to be shown of a task, as the message says. */
+  get #configuration() {
+    return getField(this.params, 'configuration') ?? undefined;
+  }
+
+  // --- Its task ------------------------------------------------------------------------------------------
+
+  /** The task of this id, if the request is allowed that access. @param {unknown} id @param {Access} access */
+  async #visible(id, access) {
+    const entry = this.#parts.shown.find(id);
+    return entry && (await this.#all.allows(entry.task, access, this.info)) ? entry : undefined;
+  }
+
+  /** @param {Access} access @param {unknown} [id] of the task */
+  async #find(access, id = taskIdOf(this.params)) {
+    if (typeof id !== 'string' || id.trim() === '')
+      throw new AbpError('INVALID_PARAMS', this.dialect.noId);
+    const entry = await this.#visible(id, access);
+    if (!entry) throw new AbpError('TASK_NOT_FOUND', this.dialect.notFound(id));
     return entry;
   }
 
   /** Throws if a task is too long for an answer. @param {StoredTask} task */
   #requireFitting({ size }) {
-    const { maxAnswer } = this.#parts;
+    const { maxAnswer } = this.#parts.limits;
     if (size > maxAnswer)
       throw new AbpError('TOO_LARGE', `The task is longer than ${maxAnswer} characters`);
   }
@@ -264,81 +261,87 @@ export class Operations {
 
   // --- A message -----------------------------------------------------------------------------------------
 
-  /** @param {Asked} asked @param {boolean} streams */
-  async #send(asked, streams) {
-    const { dialect, params, info, repeats } = asked;
+  /** @param {boolean} streams */
+  async #send(streams) {
     const { pushes } = this.#parts;
+    const { dialect, info, params } = this;
+    const { extensions, repeats } = this.#all;
+    this.#streams = streams;
     this.#requireOpen();
     if (streams) this.#requireStreaming();
-    checkExtensions(this.#extensions, info, params);
-    const { message, configuration } = readSend(params, dialect, pushes !== undefined);
-    const wanted = pushOf(configuration);
-    if (wanted) asked.push = await pushes?.read(wanted, dialect, newId());
-    const identity = repeats ? await identityOf(message, info) : undefined;
-    const taken = identity && this.#repeats.get(identity);
-    if (taken) return this.#answerAgain(asked, streams, await taken, configuration);
-    const taking = this.#take(asked, streams, message, configuration, identity);
-    if (identity) this.#repeats.add(identity, taking);
+    checkExtensions(extensions, info, params);
+    const message = readSend(params, dialect, pushes !== undefined);
+    const wanted = pushOf(this.#configuration);
+    if (wanted) this.#push = await pushes?.read(wanted, dialect, newId());
+    const mark = this.#repeats ? await markOf(message, info) : undefined;
+    const taken = mark && repeats.get(mark);
+    if (taken) return this.#answerAgain(await taken);
+    const taking = this.#take(message, mark);
+    if (mark) repeats.add(mark, taking);
     await taking;
   }
 
   /**
    * Begins what a message asks for. Its sender is told when that is stored.
-   * @param {Asked} asked
-   * @param {boolean} streams
    * @param {Message} message
-   * @param {unknown} configuration
-   * @param {Identity} [identity] of the message, if it may come again, to another process as well
+   * @param {Mark} [told] of the message, if it may come again
    * @returns {Promise<Taken>}
    */
-  async #take(asked, streams, message, configuration, identity) {
-    const { dialect, info } = asked;
+  async #take(message, told) {
+    const { info } = this;
     const { agent, logs, pushes, shown } = this.#parts;
     if (!message.taskId && agent.reply) {
-      const replied = await this.#replyTo(asked, streams, message);
+      const replied = await this.#replyTo(message);
       if (replied !== undefined && replied !== null) {
         const answer = replyOf(message.contextId ?? newId(), replied);
-        this.#answerWith(asked, streams, answer);
+        this.#answerWith(answer);
         return answer;
       }
     }
-    const known = message.taskId ? await this.#find(asked, 'send', message.taskId) : undefined;
+    const known = message.taskId ? await this.#find('send', message.taskId) : undefined;
     if (!shown.makeRoom(0)) throw refusal();
-    if (known && message.contextId) checkContext(known.task, message.contextId);
-    if (known) pushes?.requireTurn(known);
-    const mark = identity && (await markOf(identity));
+    if (known) {
+      const { id: of, contextId } = known.task;
+      const given = message.contextId || contextId;
+      if (given !== contextId)
+        throw new AbpError(
+          'INVALID_PARAMS',
+          `contextId mismatch: message contextId '${given}' does not match task '${of}' contextId '${contextId}'`,
+        );
+      pushes?.requireTurn(known);
+    }
     // It may have begun to close since the message came.
     this.#requireOpen();
+    // Where there are no digests, only this process knows it.
+    const mark = crypto.subtle ? told : undefined;
     const id = known ? known.task.id : (mark?.name ?? newId());
     // The task that a message of this id has begun, at whichever process.
     const begun = mark && (await logs.load(mark.name));
     let send = /** @type {(() => void) | undefined} */ (undefined);
     const begins = (/** @type {Entry} */ entry) => {
-      this.#addPush(asked, entry);
-      send = this.#follow(entry, asked, streams, configuration, dialect.snapshot);
+      this.#addPush(entry);
+      send = this.#follow(entry, this.dialect.snapshot);
     };
     try {
       const replica = known ? known.replica : begun;
       if (begun && replica !== begun) throw reused();
-      if (mark && replica?.took(mark, message)) {
-        await this.#answerAgain(asked, streams, id, configuration);
+      if (!mark || !replica?.took(mark, message)) {
+        const contextId = (known?.task ?? message).contextId ?? newId();
+        Object.assign(message, { taskId: id, contextId });
+        const { tenant, user } = info;
+        const origin = { contextId, tenant, user, dialect: this.dialect.name };
+        if (known) await logs.answer(known.replica, message, info, begins, mark);
+        else await logs.begin(id, origin, message, info, begins, mark);
+        send?.();
         return id;
       }
-      const contextId = (known?.task ?? message).contextId ?? newId();
-      Object.assign(message, { taskId: id, contextId });
-      const { tenant, user } = info;
-      const origin = { contextId, tenant, user, dialect: dialect.name };
-      if (known) await logs.answer(known.replica, message, info, begins, mark);
-      else await logs.begin(id, origin, message, info, begins, mark);
     } catch (error) {
       if (!(error instanceof AbpError) || !PASSED.includes(error.code)) throw error;
       await this.#requireTaken({ id, message, mark, known: !!known }, error);
-      await this.#answerAgain(asked, streams, id, configuration);
-      return id;
     } finally {
       if (begun) logs.leave(begun);
     }
-    send?.();
+    await this.#answerAgain(id);
     return id;
   }
 
@@ -362,17 +365,12 @@ export class Operations {
     }
   }
 
-  /**
-   * What the agent replies, in time and while somebody waits for it.
-   * @param {Asked} asked
-   * @param {boolean} streams
-   * @param {Message} message
-   * @returns {Promise<Said | undefined | null>}
-   */
-  #replyTo({ reply, info, repeats }, streams, message) {
+  /** What the agent replies, in time and while somebody waits for it. @param {Message} message @returns {Promise<Said | undefined | null>} */
+  #replyTo(message) {
     const controller = new AbortController();
     const { agent, options } = this.#parts;
-    const { replyTimeout } = options;
+    const { replying } = this.#all;
+    const { reply, info: request } = this;
     let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
     /** @type {(error: AbpError) => void} */
     let end = () => {};
@@ -382,48 +380,39 @@ export class Operations {
         controller.abort(abortError(error.message));
       };
     });
-    this.#replying.add(end);
+    replying.add(end);
     // Who may send the message again may be on the way back.
-    if (!repeats) reply.onLeave = () => end(new AbpError('DISCONNECTED', 'The client has left'));
-    if (replyTimeout)
-      timer = setTimeout(
-        () => end(new AbpError('TIMEOUT', 'The agent did not reply in time')),
-        replyTimeout,
-      );
-    reply.wait?.(streams);
+    if (!this.#repeats)
+      reply.onLeave = () => end(new AbpError('DISCONNECTED', 'The client has left'));
+    const late = () => end(new AbpError('TIMEOUT', 'The agent did not reply in time'));
+    if (options.replyTimeout) timer = setTimeout(late, options.replyTimeout);
+    reply.wait?.(this.#streams);
     const { signal } = controller;
-    const replied = (async () => agent.reply?.({ message, request: info, signal }))();
+    const replied = (async () => agent.reply?.({ message, request, signal }))();
     return Promise.race([replied, ended]).finally(() => {
       clearTimeout(timer);
-      this.#replying.delete(end);
+      replying.delete(end);
     });
   }
 
-  /** Answers with a message in place of a task. @param {Asked} asked @param {boolean} streams @param {Message} message */
-  #answerWith({ dialect, id, reply, answer }, streams, message) {
+  /** Answers with a message in place of a task. @param {Message} message */
+  #answerWith(message) {
     const event = /** @type {const} */ ({ kind: 'message', message });
-    if (!streams) return answer({ result: dialect.event(event) });
-    const stream = new Stream(reply, dialect, id);
-    reply.open();
+    if (!this.#streams) return this.#answer({ result: this.dialect.event(event) });
+    const stream = this.#open();
     if (stream.send(new PrintedEvent(event))) stream.end();
   }
 
-  /**
-   * Answers a message that has come before.
-   * @param {Asked} asked
-   * @param {boolean} streams
-   * @param {Taken} taken
-   * @param {unknown} configuration
-   */
-  async #answerAgain(asked, streams, taken, configuration) {
-    if (typeof taken !== 'string') return this.#answerWith(asked, streams, taken);
+  /** Answers a message that has come before. @param {Taken} taken */
+  async #answerAgain(taken) {
+    if (typeof taken !== 'string') return this.#answerWith(taken);
     const { logs } = this.#parts;
     // The request does not name its task.
     const replica = await logs.load(taken);
     try {
-      const entry = await this.#find(asked, 'get', taken);
+      const entry = await this.#find('get', taken);
       this.#requireFitting(entry.task);
-      this.#follow(entry, asked, streams, configuration, true)?.();
+      this.#follow(entry, true)?.();
     } finally {
       if (replica) logs.leave(replica);
     }
@@ -432,110 +421,112 @@ export class Operations {
   /**
    * Has the sender of a message learn what becomes of its task.
    * @param {Entry} entry
-   * @param {Asked} asked
-   * @param {boolean} streams
-   * @param {unknown} configuration
    * @param {boolean} snapshot whether a stream begins with the task itself
    * @returns {(() => void) | undefined} sends the answer, if that need not wait
    */
-  #follow(entry, asked, streams, configuration, snapshot) {
-    const { dialect, reply, answer } = asked;
+  #follow(entry, snapshot) {
+    const { dialect } = this;
     const { table, handle, task } = entry;
     const verdict = table.subscribe(handle, false);
-    if (streams) {
-      this.#subscribe(entry, asked, verdict, snapshot);
+    if (this.#streams) {
+      this.#subscribe(entry, verdict, snapshot);
       return undefined;
     }
-    const send = () =>
-      answer({ result: dialect.event({ kind: 'task', task: historyOf(task, configuration) }) });
+    const configuration = this.#configuration;
+    const send = () => {
+      const shown = historyOf(task, configuration);
+      this.#answer({ result: dialect.event({ kind: 'task', task: shown }) });
+    };
     if (!verdict || verdict & core.TASK_SETTLE || !dialect.blocks(configuration)) return send;
-    wait(entry, asked, send);
-    reply.wait?.();
+    this.#wait(entry, send);
+    this.reply.wait?.();
     return undefined;
+  }
+
+  /** @param {Entry} entry @param {() => void} settle called when its task settles */
+  #wait({ waiting, replica }, settle) {
+    // Its sender may have left while the task was looked for.
+    if (this.reply.left) return;
+    waiting.set(settle, (error) => this.#fail(error));
+    replica.watch();
+    this.reply.onLeave = () => waiting.delete(settle);
   }
 
   // --- A task --------------------------------------------------------------------------------------------
 
-  /** @param {Asked} asked */
-  async #get(asked) {
-    const { dialect, params, answer } = asked;
-    const { task } = await this.#find(asked, 'get');
-    const shown = historyOf(task, params);
+  async #get() {
+    const { task } = await this.#find('get');
+    const shown = historyOf(task, this.params);
     this.#requireFitting(task);
-    answer({ result: dialect.task(shown) });
+    this.#answer({ result: this.dialect.task(shown) });
   }
 
-  /** A cancel is a record in the task's log, and the log says what came first. @param {Asked} asked */
-  async #cancel(asked) {
-    const { dialect, params, reply, answer } = asked;
-    const entry = await this.#find(asked, 'cancel');
+  /** A cancel is a record in the task's log, and the log says what came first. */
+  async #cancel() {
+    const { logs, reports } = this.#parts;
+    const { dialect } = this;
+    const entry = await this.#find('cancel');
     const { table, handle, task, replica } = entry;
-    const reason = reasonText(getOwn(getOwn(params, 'metadata'), 'reason'));
+    const reason = reasonText(getOwn(getOwn(this.params, 'metadata'), 'reason'));
     const began = performance.now();
     /** @param {boolean} repeatable whether a task that was canceled before is answered as it is */
     const say = (repeatable) => {
-      this.#parts.reports?.cancelled(performance.now() - began, task.state);
+      reports?.cancelled(performance.now() - began, task.state);
       if (table.cancel(handle, 0, repeatable) & core.TASK_ACK)
-        return answer({ result: dialect.task(task) });
-      const refused = new AbpError('TASK_NOT_CANCELABLE', dialect.notCancelable(task.id));
-      answer({ error: printError(dialect, refused) });
+        this.#answer({ result: dialect.task(task) });
+      else this.#fail(new AbpError('TASK_NOT_CANCELABLE', dialect.notCancelable(task.id)));
     };
     if (task.terminal) return say(dialect.repeatable);
     // The client waits for the end, so in every version it gets the task as it ended.
-    const settle = () => (task.terminal ? say(true) : wait(entry, asked, settle));
+    const settle = () => (task.terminal ? say(true) : this.#wait(entry, settle));
     settle();
-    reply.wait?.();
+    this.reply.wait?.();
     try {
-      await this.#parts.logs.cancel(replica, reason);
+      await logs.cancel(replica, reason);
     } catch (error) {
       if (entry.waiting.delete(settle)) throw error;
     }
   }
 
-  /** @param {Asked} asked */
-  async #resubscribe(asked) {
-    const { dialect, reply, id } = asked;
+  async #resubscribe() {
     const { logs, options, phase } = this.#parts;
+    const { lasting, streamsErrors } = this.dialect;
     // Streams of tasks that outlive the process go on elsewhere.
     if (phase.draining && options.store) throw away();
     this.#requireStreaming();
     try {
-      const entry = await this.#find(asked, 'subscribe');
+      const entry = await this.#find('subscribe');
       const { replica, task } = entry;
-      const { lasting } = dialect;
-      const number = asked.info.headers['last-event-id'];
+      const number = this.info.headers['last-event-id'];
       const replay = number ? await logs.replay(replica, number) : undefined;
       /** @type {PrintedEvent[]} */
       let missed = [];
       for (let next; replay && !replay.done && missed.length === 0; missed = eventsOf(task, next))
         if (!(next = await replay.next())) break;
-      if (replay && missed.length > 0)
-        return await this.#replay(entry, asked, replay, missed, lasting);
+      if (replay && missed.length > 0) return await this.#replay(entry, replay, missed);
       // Not where there is nothing that it has missed.
       const snapshot = !replay || !replay.done;
       if (snapshot) this.#requireFitting(task);
       const verdict = entry.table.subscribe(entry.handle, lasting);
       if (!verdict) throw unsupported(task, 'subscribed to');
-      this.#subscribe(entry, asked, verdict, snapshot, lasting);
+      this.#subscribe(entry, verdict, snapshot, lasting);
     } catch (error) {
-      if (!dialect.streamsErrors) throw error;
-      reply.open();
-      new Stream(reply, dialect, id).fail(printError(dialect, asError(error)));
+      if (!streamsErrors) throw error;
+      this.#open().fail(printError(this.dialect, asError(error)));
     }
   }
 
   /**
    * Tells a reader what it has missed, as fast as it reads, and then what comes.
    * @param {Entry} entry
-   * @param {Asked} asked
-   * @param {Replay} replay
+   * @param {import('./store/replay.js').Replay} replay
    * @param {PrintedEvent[]} missed the first of it
-   * @param {boolean} lasting whether the stream goes on while the task waits for input
    */
-  async #replay(entry, { dialect, reply, id }, replay, missed, lasting) {
+  async #replay(entry, replay, missed) {
     const { phase } = this.#parts;
-    const stream = new Stream(reply, dialect, id, lasting);
-    reply.open();
+    const { lasting } = this.dialect;
+    const { reply } = this;
+    const stream = this.#open(lasting);
     try {
       for (;;) {
         for (const event of missed) if (!stream.send(event)) return;
@@ -552,91 +543,85 @@ export class Operations {
       // The backend is away: the reader comes back with the number of what it has.
       return stream.end();
     }
-    this.#join(entry, stream, entry.table.subscribe(entry.handle, lasting));
+    join(entry, stream, entry.table.subscribe(entry.handle, lasting));
   }
 
   /**
    * @param {Entry} entry
-   * @param {Asked} asked
    * @param {number} verdict on the subscription; 0 is that of a task which has ended
    * @param {boolean} snapshot whether the task itself comes first
    * @param {boolean} [lasting] whether the stream goes on while the task waits for input
    */
-  #subscribe(entry, { dialect, params, reply, id }, verdict, snapshot, lasting = false) {
-    const stream = new Stream(reply, dialect, id, lasting);
-    reply.open();
+  #subscribe(entry, verdict, snapshot, lasting) {
+    const stream = this.#open(lasting);
     // The reader may have left while the core was being loaded.
-    if (reply.left) return;
-    const task = historyOf(entry.task, getOwn(params, 'configuration'));
+    if (this.reply.left) return;
+    const task = historyOf(entry.task, this.#configuration);
     if (snapshot && !stream.send(new PrintedEvent({ kind: 'task', task }, entry.number))) return;
-    this.#join(entry, stream, verdict);
-  }
-
-  /**
-   * A stream brings what is told from now on.
-   * @param {Entry} entry
-   * @param {Stream} stream
-   * @param {number} verdict on its subscription; 0 is that of a task which has ended
-   */
-  #join(entry, stream, verdict) {
-    if (verdict <= 0 || verdict & core.TASK_END) return stream.end();
-    stream.reply.onLeave = () => entry.streams.delete(stream);
-    entry.streams.add(stream);
-    entry.replica.watch();
+    join(entry, stream, verdict);
   }
 
   // --- Push notifications --------------------------------------------------------------------------------
 
-  /** What a message says of them. @param {Asked} asked @param {Entry} entry of its task */
-  #addPush({ push }, { pushes, replica }) {
-    if (!push) return;
-    this.#parts.pushes?.requireRoom(pushes, push);
-    pushes.set(push.id, push);
-    replica.owner?.push({ k: 'push', config: push });
+  /** What a message says of them. @param {Entry} entry of its task */
+  #addPush({ pushes, replica }) {
+    const config = this.#push;
+    if (!config) return;
+    this.#parts.pushes?.requireRoom(pushes, config);
+    pushes.set(config.id, config);
+    replica.owner?.push({ k: 'push', config });
   }
 
-  /** @param {Asked} asked @param {string} method */
-  async #configurePush(asked, method) {
+  /** A client says where a task's states are to be sent, or asks what it has said. @param {string} method */
+  async #configurePush(method) {
     const { pushes, logs } = this.#parts;
-    const { params, dialect, answer } = asked;
+    const { dialect, params } = this;
     if (!pushes)
       throw new AbpError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'Push Notification is not supported');
-    const taskId = getField(params, 'taskId') ?? getField(params, 'id');
-    if (typeof taskId !== 'string' || !taskId) throw new AbpError('INVALID_PARAMS', dialect.noId);
-    const access = changesPushes(method) ? 'subscribe' : 'get';
-    const entry = await this.#find(asked, access, taskId);
-    const result = await configurePush(asked, method, taskId, entry, { pushes, logs });
-    answer({ result });
+    const [lists, sets, deletes] = [/list$|^List/, /set$|^Create/, /delete$|^Delete/].map((verb) =>
+      verb.test(method),
+    );
+    const access = sets || deletes ? 'subscribe' : 'get';
+    const named = getField(params, 'taskId') ?? getField(params, 'id');
+    const { replica, pushes: configs, task } = await this.#find(access, named);
+    const taskId = task.id;
+    const flat = dialect === DIALECTS['1.0'];
+    const print = (/** @type {PushConfig} */ one) =>
+      pushes.print({ ...one, version: dialect.name }, taskId);
+    if (lists) {
+      const printed = await Promise.all([...configs.values()].map(print));
+      return this.#answer({ result: flat ? { configs: printed, nextPageToken: '' } : printed });
+    }
+    if (sets) {
+      if (task.terminal) throw unsupported(task, 'modified');
+      const given = getField(params, 'pushNotificationConfig') ?? (flat ? params : undefined);
+      const config = await pushes.read(given, dialect, flat ? newId() : taskId);
+      pushes.requireRoom(configs, config);
+      await logs.change(replica, { k: 'push', config });
+      return this.#answer({ result: await print(config) });
+    }
+    const given = getOwn(params, flat ? 'id' : 'pushNotificationConfigId');
+    const id = String(given ?? configs.keys().next().value);
+    const config = configs.get(id);
+    if (deletes) {
+      if (config && !task.terminal) await logs.change(replica, { k: 'unpush', id });
+      configs.delete(id);
+      return this.#answer({ result: flat ? {} : null });
+    }
+    if (!config) throw new AbpError('TASK_NOT_FOUND', dialect.notFound(`${taskId}, ${id}`));
+    this.#answer({ result: await print(config) });
   }
 }
 
-/** The id of the task that a request is about. @param {Asked} asked @returns {string} */
-function requireId({ params, dialect }) {
-  const id = taskIdOf(params);
-  if (typeof id === 'string' && id.trim() !== '') return id;
-  throw new AbpError('INVALID_PARAMS', dialect.noId);
-}
-
-/** @param {unknown} error of a hook */
-function refused(error) {
-  reportError(error);
-  return false;
-}
-
-/** @param {StoredTask} task @param {string} contextId */
-function checkContext(task, contextId) {
-  if (contextId === task.contextId) return;
-  throw new AbpError(
-    'INVALID_PARAMS',
-    `contextId mismatch: message contextId '${contextId}' does not match task '${task.id}' contextId '${task.contextId}'`,
-  );
-}
-
-/** @param {Entry} entry @param {Asked} asked @param {() => void} settle */
-function wait({ waiting, replica }, { reply, fail }, settle) {
-  // It may have left while the task was looked for.
-  if (reply.left) return;
-  waiting.set(settle, fail);
-  replica.watch();
-  reply.onLeave = () => waiting.delete(settle);
+/**
+ * A stream brings what is told from now on.
+ * @param {Entry} entry
+ * @param {Stream} stream
+ * @param {number} verdict on its subscription; 0 is that of a task which has ended
+ */
+function join(entry, stream, verdict) {
+  if (verdict <= 0 || verdict & core.TASK_END) return stream.end();
+  stream.reply.onLeave = () => entry.streams.delete(stream);
+  entry.streams.add(stream);
+  entry.replica.watch();
 }

@@ -10,11 +10,7 @@ import { isRecord } from '../../../js/common/values.js';
 /** @typedef {{ report?: unknown, progress?: { message: string } }} Said what an executor said of its work */
 /** @typedef {import('../../../js/types/outcome.js').CallOutcome} CallOutcome */
 
-/**
- * What became of a task's work, as metadata. Members without a value are left out.
- * @param {abp.Fate} fate
- * @param {Said} [said]
- */
+/** What became of a task's work, as metadata. Members without a value are left out. @param {abp.Fate} fate @param {Said} [said] */
 export const outcomeOf = (fate, { report, progress } = {}) => ({
   outcome: abp.FATES[fate],
   ...(report !== undefined && { report }),

@@ -6,7 +6,7 @@
 import { safely } from '../../../js/common/errors.js';
 import { isObject } from '../../../js/common/values.js';
 import { digestOf } from './ids.js';
-import { invalid } from './validation.js';
+import { invalid } from './requests.js';
 
 /** @import { Message } from './dialects.js' */
 /** @import { RequestInfo } from './task.js' */
@@ -14,48 +14,35 @@ import { invalid } from './validation.js';
 /** What became of a message: the id of its task, or the message that answered it. @typedef {string | Message} Taken */
 
 /**
- * What tells a message from others: who sent it under which id, and a digest of what it says.
- * @typedef {{ key: string, digest: Promise<string> }} Identity
+ * What tells a message from others, the same in every process: digests of who sent it under which id, and of what it says.
+ * @typedef {{ name: string, digest: string }} Mark
  */
 
-/** The same, as every process has it: neither says who the sender is. @typedef {{ name: string, digest: string }} Mark */
-
-/** Messages that are recognised, the latest ones. */
+/** Messages that are recognised, the latest ones, and characters of what is kept of them. */
 const MAX_MESSAGES = 8192;
-/** Characters of all that is kept of them. */
 const MAX_SIZE = 1 << 24;
-/** Characters of a sender and the id of a message; a longer key is replaced by its digest. */
-const MAX_KEY_LENGTH = 1024;
 
 /**
  * Reads a message as it came: later it is given a task and a context.
  * @param {Message} message
  * @param {RequestInfo} info of its request
- * @returns {Promise<Identity | undefined>} undefined if its sender has no name, that is, a user who cannot be printed
+ * @returns {Promise<Mark | undefined>} undefined if its sender has no name, that is, a user who cannot be printed
  */
-export async function identityOf({ messageId, ...content }, { tenant, user, metadata }) {
-  const key = safely(() => JSON.stringify([tenant, user, messageId]), undefined);
-  if (!key) return undefined;
+export async function markOf({ messageId, ...content }, { tenant, user, metadata }) {
+  const sender = safely(() => JSON.stringify([tenant, user, messageId]), undefined);
   // The executor is given the request's metadata, too.
-  const digest = shorten(canonical([withoutEmpty(content), metadata]));
-  // If nobody asks for it, its error is of no interest.
-  digest.catch(() => {});
-  return { key: key.length <= MAX_KEY_LENGTH ? key : await shorten(key), digest };
+  const said = canonical([withoutEmpty(content), metadata]);
+  return sender ? { name: await shorten(sender), digest: await shorten(said) } : undefined;
 }
-
-/** @param {Identity} identity @returns {Promise<Mark | undefined>} undefined where there are no digests: only this process knows it */
-export const markOf = async ({ key, digest }) =>
-  crypto.subtle && { name: await digestOf(key), digest: await digest };
 
 /** Pages without TLS have no digests. @param {string} text */
 const shorten = async (text) => (crypto.subtle ? digestOf(text) : text);
 
 /** Some clients write what they leave out as empty. @param {object} content */
 const withoutEmpty = (content) =>
-  Object.fromEntries(Object.entries(content).filter(([, one]) => one !== '' && !isEmpty(one)));
-
-/** @param {unknown} one */
-const isEmpty = (one) => Array.isArray(one) && one.length === 0;
+  Object.fromEntries(
+    Object.entries(content).filter(([, one]) => one !== '' && !(Array.isArray(one) && !one.length)),
+  );
 
 /** JSON in which the order of members does not show. @param {unknown} value */
 const canonical = (value) =>
@@ -69,53 +56,37 @@ const canonical = (value) =>
 export const reused = () =>
   invalid('message.messageId', 'was used for another message: each needs an id of its own');
 
+/**
+ * What no log says of messages: what becomes of those that are on their way, what those were answered that have no task, and that
+ * one was taken whose task is forgotten.
+ */
 export class Repeats {
-  /** By their keys, the earliest first. @type {Map<string, { taken: Promise<Taken>, digest: Promise<string>, size: number }>} */
+  /** By their names, the earliest first. @type {Map<string, { taken: Promise<Taken>, digest: string, size: number }>} */
   #messages = new Map();
   #size = 0;
 
-  /**
-   * @param {Identity} identity of a message
-   * @returns {Promise<Taken> | undefined} what became of it, if it has come before; rejects if another has come under its id
-   */
-  get({ key, digest }) {
-    const before = this.#messages.get(key);
-    return before && same(before, digest);
+  /** What became of a message, if it has come before. Throws if another has come under its id. @param {Mark} mark */
+  get({ name, digest }) {
+    const before = this.#messages.get(name);
+    if (before && before.digest !== digest) throw reused();
+    return before?.taken;
   }
 
-  /** @param {Identity} identity @param {Promise<Taken>} taken rejects if the message is refused, which is not remembered */
-  add({ key, digest }, taken) {
-    const entry = { taken, digest, size: 0 };
-    this.#messages.set(key, entry);
-    const grow = (/** @type {number} */ size) => {
-      if (this.#messages.get(key) !== entry) return;
-      entry.size += size;
-      this.#size += size;
-      for (const [oldest] of this.#messages) {
-        if (this.#messages.size <= MAX_MESSAGES && this.#size <= MAX_SIZE) return;
-        this.#delete(oldest);
-      }
-    };
-    grow(key.length);
-    digest.then(
-      ({ length }) => grow(length),
-      () => {},
-    );
+  /** @param {Mark} mark @param {Promise<Taken>} taken rejects if the message is refused, which is not remembered */
+  add({ name, digest }, taken) {
+    const one = { taken, digest, size: 0 };
+    this.#messages.set(name, one);
     taken.then(
-      (what) => grow(JSON.stringify(what).length),
-      () => this.#messages.get(key) === entry && this.#delete(key),
+      (what) => {
+        if (this.#messages.get(name) !== one) return;
+        this.#size += one.size = name.length + digest.length + JSON.stringify(what).length;
+        for (const [oldest, { size }] of this.#messages) {
+          if (this.#messages.size <= MAX_MESSAGES && this.#size <= MAX_SIZE) return;
+          this.#messages.delete(oldest);
+          this.#size -= size;
+        }
+      },
+      () => this.#messages.get(name) === one && this.#messages.delete(name),
     );
   }
-
-  /** @param {string} key */
-  #delete(key) {
-    this.#size -= this.#messages.get(key)?.size ?? 0;
-    this.#messages.delete(key);
-  }
-}
-
-/** @param {{ taken: Promise<Taken>, digest: Promise<string> }} before @param {Promise<string>} digest */
-async function same(before, digest) {
-  if ((await before.digest) !== (await digest)) throw reused();
-  return before.taken;
 }

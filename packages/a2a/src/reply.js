@@ -72,10 +72,7 @@ export class Stream {
     this.head = dialect.numbered ? { jsonrpc: '2.0', id } : { jsonrpc: '2.0' };
   }
 
-  /**
-   * @param {PrintedEvent} event
-   * @returns {boolean} false if the event could not be sent, which ended the stream
-   */
+  /** @param {PrintedEvent} event @returns {boolean} false if the event could not be sent, which ended the stream */
   send(event) {
     try {
       this.reply.event(this.head, event.in(this.dialect), false, event.number);

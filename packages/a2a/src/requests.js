@@ -1,34 +1,24 @@
-/** Reads the requests that an A2A agent receives, and refuses invalid ones. */
+/** Reads the requests that an A2A agent receives, and refuses invalid ones: what is wrong is said of the field that it is wrong with. */
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
-import { DIALECTS, getField, printError, readState } from './dialects.js';
-import { invalid, readHistoryLength } from './validation.js';
+import { getOwn, isObject, textOf } from '../../../js/common/values.js';
+import { DIALECTS, getField, printError, readMessage } from './dialects.js';
+import { newId } from './ids.js';
 
-/** @import { Place } from './backends/backend.js' */
-/** @import { Dialect, Task } from './dialects.js' */
-/** @import { Reply } from './reply.js' */
-/** @import { StoredTask } from './task.js' */
+/** @import { Dialect, Message, Task } from './dialects.js' */
+/** @import { Caller, Reply } from './reply.js' */
+/** @import { RequestInfo, StoredTask } from './task.js' */
 
 /** How deep a request may be nested. Deeper ones could be parsed, but not printed again. */
 const MAX_DEPTH = 100;
-const MAX_PAGE_SIZE = 100;
 
-/**
- * The version that a header names, or undefined if we do not speak it.
- * @param {string | undefined} header
- * @returns {'0.3' | '1.0' | undefined}
- */
+/** The version that a header names, or undefined if we do not speak it. @param {string | undefined} header @returns {'0.3' | '1.0' | undefined} */
 export function versionOf(header) {
   const [, version] = /^\s*(0\.3|1\.0)(?:\.\d+)?\s*$/.exec(header ?? '') ?? [];
   return /** @type {'0.3' | '1.0' | undefined} */ (version);
 }
 
-/**
- * Throws the `AbpError` of an invalid request.
- * @param {unknown} request
- * @param {string | undefined} version that the request names
- */
+/** Throws the `AbpError` of an invalid request. @param {unknown} request @param {string | undefined} version that it names */
 export function check(request, version) {
   if (version?.trim() && !versionOf(version))
     throw new AbpError(
@@ -42,10 +32,7 @@ export function check(request, version) {
   if (getOwn(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
     throw new AbpError('INVALID_REQUEST', 'Invalid JSON-RPC Request.');
   const params = getOwn(request, 'params');
-  if (
-    params !== undefined &&
-    (typeof params !== 'object' || params === null || Array.isArray(params))
-  )
+  if (params !== undefined && !isRecord(params))
     throw new AbpError('INVALID_PARAMS', 'Invalid method parameters.');
   try {
     requireBounded(params, { maxDepth: MAX_DEPTH });
@@ -65,12 +52,7 @@ export const idsOf = (params) =>
     getField(getOwn(params, 'message'), 'taskId'),
   ]);
 
-/**
- * A task with as much of its history as was requested.
- * @param {StoredTask} task
- * @param {unknown} asked
- * @returns {Task}
- */
+/** A task with as much of its history as was requested. @param {StoredTask} task @param {unknown} asked @returns {Task} */
 export function historyOf({ id, contextId, status, artifacts, history }, asked) {
   const length = readHistoryLength(asked);
   const kept = length === undefined ? history : length > 0 ? history.slice(-length) : [];
@@ -80,70 +62,161 @@ export function historyOf({ id, contextId, status, artifacts, history }, asked) 
 /** @param {StoredTask} task */
 export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
 
-/** @param {unknown} params */
-export function filterOf(params) {
-  const pageSize = getField(params, 'pageSize') ?? MAX_PAGE_SIZE / 2;
-  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PAGE_SIZE)
-    throw invalid('pageSize', `must be between 1 and ${MAX_PAGE_SIZE}`);
-  const wanted = getField(params, 'status');
-  const status = wanted === undefined ? 0 : readState(wanted);
-  if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
-    throw invalid('status', `is not a task state: ${JSON.stringify(wanted)}`);
-  const since = textIn(params, 'statusTimestampAfter');
-  const after = since ? Date.parse(since) : undefined;
-  if (Number.isNaN(after))
-    throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
-  const token = textIn(params, 'pageToken');
-  const contextId = textIn(params, 'contextId');
-  const of = JSON.stringify([contextId, status, after]);
-  const from = token ? readToken(token, of) : undefined;
-  if (token && !from) throw invalid('pageToken', 'is not that of a list with these filters');
-  const artifacts = getField(params, 'includeArtifacts') === true;
-  return { contextId, status, after, pageSize, from, artifacts, of };
-}
-
-/** A text that may be left out, or empty. @param {unknown} params @param {string} name @returns {string | undefined} */
-function textIn(params, name) {
-  const value = getField(params, name) || undefined;
-  if (value === undefined || typeof value === 'string') return value;
-  throw invalid(name, 'must be a string');
-}
-
-/**
- * Where the next page begins, and what is known of the count: how many tasks there are, or only how many are before it.
- * @typedef {{ place: Place, total?: number, before?: number }} Token
- */
-
-/** @param {Place} place @param {{ total?: number, before?: number }} count @param {string} of what the list is limited to */
-export const printToken = ({ time, task }, { total, before }, of) =>
-  btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
-
-/** @param {string} token @param {string} wanted what the list is limited to @returns {Token | undefined} */
-function readToken(token, wanted) {
-  try {
-    const [time, task, total, before, of] = JSON.parse(decodeURIComponent(atob(token)));
-    // A process of the version before does not say it.
-    if (of !== undefined && of !== wanted) return undefined;
-    const count = (/** @type {unknown} */ n) =>
-      Number.isInteger(n) && /** @type {number} */ (n) >= 0 && /** @type {number} */ (n) < 2 ** 31
-        ? /** @type {number} */ (n)
-        : undefined;
-    if (typeof time === 'number' && typeof task === 'string')
-      return { place: { time, task }, total: count(total), before: count(before) };
-  } catch {
-    // It is refused.
-  }
-  return undefined;
-}
-
-/**
- * Refuses a request that could not be read.
- * @param {Reply} reply
- * @param {string | undefined} version
- * @param {string} reason
- * @param {string} message
- */
+/** Refuses a request that could not be read. @param {Reply} reply @param {string | undefined} version @param {string} reason @param {string} message */
 export function refuse(reply, version, reason, message) {
   const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
   reply.answer({ jsonrpc: '2.0', id: null, error });
+}
+
+// --- Messages ------------------------------------------------------------------------------------------
+
+/** @param {string} field @param {string} why */
+export const invalid = (field, why) =>
+  new AbpError('INVALID_PARAMS', `${field} ${why}`, { details: { field, description: why } });
+
+/** @param {unknown} value */
+const isRecord = (value) => isObject(value) && !Array.isArray(value);
+
+/** What a field may hold: a test, and what it is called. @type {Record<'text' | 'flag' | 'record' | 'texts', [(value: unknown) => boolean, string]>} */
+const KINDS = {
+  text: [(value) => typeof value === 'string', 'must be a string'],
+  flag: [(value) => typeof value === 'boolean', 'must be true or false'],
+  record: [isRecord, 'must be an object'],
+  texts: [
+    (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+    'must be a list of strings',
+  ],
+};
+
+/** Throws unless each of the fields is absent, null, or what it is to be. @param {unknown} object @param {string} at where the object is @param {Record<string, keyof typeof KINDS>} fields */
+function checkFields(object, at, fields) {
+  for (const [name, kind] of Object.entries(fields)) {
+    const value = getField(object, name) ?? undefined;
+    const [test, why] = KINDS[kind];
+    if (value !== undefined && !test(value)) throw invalid(`${at}${name}`, why);
+  }
+}
+
+/** @param {string} names @param {keyof typeof KINDS} kind @returns {Record<string, keyof typeof KINDS>} */
+const each = (names, kind) => Object.fromEntries(names.split(' ').map((name) => [name, kind]));
+
+const PART = {
+  ...each('text url raw mediaType filename', 'text'),
+  ...each('metadata file', 'record'),
+};
+const MESSAGE = {
+  ...each('messageId contextId taskId', 'text'),
+  ...each('metadata', 'record'),
+  ...each('extensions referenceTaskIds', 'texts'),
+};
+const CONFIGURATION = {
+  ...each('acceptedOutputModes', 'texts'),
+  ...each('returnImmediately blocking', 'flag'),
+};
+const ROLES = ['user', 'agent', 'ROLE_USER', 'ROLE_AGENT', 1, 2];
+const CONTENTS = ['text', 'raw', 'url', 'data'];
+/** What 0.3 calls a part's content, and 0.1 by `type`. */
+const PART_KINDS = ['text', 'file', 'data'];
+const BASE64 = /^[\w+/-]*={0,2}$/;
+
+/** @param {unknown} part @param {string} at */
+function checkPart(part, at) {
+  if (!isRecord(part)) throw invalid(at, 'must be an object');
+  checkFields(part, `${at}.`, PART);
+  const kind = getField(part, 'kind') ?? getField(part, 'type');
+  if (kind !== undefined && !PART_KINDS.includes(kind))
+    throw invalid(at, `must be of a known kind: ${PART_KINDS.join(', ')}`);
+  const file = getField(part, 'file');
+  if (file !== undefined) checkFields(file, `${at}.file.`, { uri: 'text', bytes: 'text' });
+  const contents = [
+    ...CONTENTS.map((name) => getField(part, name)),
+    getField(file, 'uri'),
+    getField(file, 'bytes'),
+    // Null is a value that data may have.
+  ].filter((content) => content !== undefined);
+  if (contents.length !== 1)
+    throw invalid(at, 'must have exactly one of: text, a file (url or raw), data');
+  if (kind === 'text' && getField(part, 'text') === undefined) throw invalid(at, 'has no text');
+  if (kind === 'file' && file === undefined) throw invalid(at, 'has no file');
+  if (kind === 'data' && !isObject(getField(part, 'data'))) throw invalid(at, 'has no data');
+  const bytes = getField(part, 'raw') ?? getField(file, 'bytes');
+  if (bytes !== undefined && !BASE64.test(bytes)) throw invalid(at, 'must be in base64');
+}
+
+/** The message of a request. @param {unknown} params @param {Dialect} dialect @param {boolean} pushes whether the agent sends push notifications @returns {Message} */
+export function readSend(params, dialect, pushes) {
+  const given = getField(params, 'message');
+  if (!isRecord(given)) throw invalid('message', 'is required');
+  checkFields(params, '', { configuration: 'record', metadata: 'record' });
+  checkFields(given, 'message.', MESSAGE);
+  if (!ROLES.includes(getField(given, 'role')))
+    throw invalid('message.role', "must be the user's or the agent's");
+  const parts = getField(given, 'parts');
+  if (!Array.isArray(parts) || parts.length === 0)
+    throw invalid('message.parts', 'must be a list of at least one part');
+  parts.forEach((part, i) => checkPart(part, `message.parts[${i}]`));
+  const configuration = getField(params, 'configuration') ?? undefined;
+  checkFields(configuration, 'configuration.', CONFIGURATION);
+  if (!pushes && pushOf(configuration) !== undefined)
+    throw new AbpError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'Push Notification is not supported');
+  readHistoryLength(configuration);
+  const message = readMessage(given);
+  const answers = dialect.answers(params);
+  if (typeof answers === 'string' && answers) message.taskId = answers;
+  // The gem makes one up.
+  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = newId();
+  if (!message.messageId) throw invalid('message.messageId', 'is required');
+  return message;
+}
+
+/** What a message says of push notifications, or undefined. @param {unknown} configuration @returns {unknown} */
+export const pushOf = (configuration) =>
+  getField(configuration, 'taskPushNotificationConfig') ??
+  getField(configuration, 'pushNotificationConfig') ??
+  undefined;
+
+/** How many messages of a task are asked for; undefined for all. @param {unknown} asked @returns {number | undefined} */
+function readHistoryLength(asked) {
+  const length = getField(asked, 'historyLength') ?? undefined;
+  if (length !== undefined && !(Number.isInteger(length) && length >= 0))
+    throw invalid('historyLength', 'must be a number of messages, 0 or more');
+  return length;
+}
+
+/**
+ * Throws unless the client declares every extension that the card requires, in its request or its message.
+ * @param {{ uri: string, required?: boolean }[]} extensions
+ * @param {RequestInfo} info
+ * @param {unknown} params
+ */
+export function checkExtensions(extensions, info, params) {
+  const inMessage = getField(getField(params, 'message'), 'extensions') ?? [];
+  const missing = extensions.find(
+    ({ uri, required }) => required && !info.extensions.includes(uri) && !inMessage.includes?.(uri),
+  );
+  if (missing)
+    throw new AbpError(
+      'EXTENSION_SUPPORT_REQUIRED',
+      `The extension ${missing.uri} is required: declare it in A2A-Extensions`,
+    );
+}
+
+/**
+ * What an executor and a hook learn of a request.
+ * @param {Caller} caller
+ * @param {unknown} params
+ * @param {{ uri: string }[]} extensions of the card
+ * @returns {RequestInfo}
+ */
+export function requestInfo({ version, headers, user, extensions: declared }, params, extensions) {
+  const modes = getField(getField(params, 'configuration'), 'acceptedOutputModes');
+  return {
+    version,
+    headers,
+    user,
+    tenant: textOf(getField(params, 'tenant')) || undefined,
+    extensions: extensions.map(({ uri }) => uri).filter((uri) => declared.includes(uri)),
+    metadata: getField(params, 'metadata') ?? undefined,
+    acceptedOutputModes: Array.isArray(modes) ? modes : [],
+  };
 }

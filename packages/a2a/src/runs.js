@@ -1,18 +1,21 @@
 /**
- * Runs of the executor. What it says is decided by the owner of its task, in the core; here it is measured, and what became of
- * the run is told to the owner.
+ * Runs of the executor. What an executor says is measured here, and decided by the owner of its task, in the core; what became of a
+ * run is told to the owner.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as core from './tasks-boundary.js';
 import { AbpError, reportError, safely, saysCancelled } from '../../../js/common/errors.js';
-import { ExecutorContext, statusOf } from './task.js';
+import { keptReport } from '../../../js/common/report.js';
+import { abortError } from '../../../js/common/signals.js';
+import { readArtifact, readState } from './dialects.js';
+import { newId } from './ids.js';
+import { checkParts, plain, statusOf } from './task.js';
 import { ended } from './tasks-core.js';
 
-/** @import { Artifact } from './dialects.js' */
-/** @import { Entry, ShownTasks } from './shown-tasks.js' */
+/** @import { Metadata, Part, State } from './dialects.js' */
+/** @import { Entry } from './shown-tasks.js' */
+/** @import { Parts } from './server.js' */
 /** @import { Owner, Prompt } from './store/owner.js' */
-/** @import { TaskLogs } from './store/store.js' */
-/** @import { StoredTask } from './task.js' */
 
 export class Runs {
   /** @type {Set<ExecutorContext>} */
@@ -21,16 +24,7 @@ export class Runs {
   #onIdle = () => {};
   #parts;
 
-  /**
-   * @param {object} parts
-   * @param {(context: ExecutorContext) => unknown} parts.execute
-   * @param {number} parts.grace ms that a cancel waits
-   * @param {number} parts.maxTask characters
-   * @param {ShownTasks} parts.shown
-   * @param {TaskLogs} parts.logs
-   * @param {import('./store/push.js').Pushes} [parts.pushes]
-   * @param {import('./store/telemetry.js').Reports} [parts.reports]
-   */
+  /** @param {Parts} parts */
   constructor(parts) {
     this.#parts = parts;
   }
@@ -42,18 +36,14 @@ export class Runs {
 
   /** Resolves when no executor runs, or when the time is over. @param {number} ms */
   async idle(ms) {
+    if (this.#running.size === 0) return;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     await new Promise((resolve) => {
       this.#onIdle = () => resolve(undefined);
       timer = setTimeout(this.#onIdle, ms);
-      this.#checkIdle();
     });
     clearTimeout(timer);
-  }
-
-  #checkIdle() {
-    if (this.#running.size === 0) this.#onIdle();
   }
 
   /**
@@ -62,45 +52,19 @@ export class Runs {
    * @param {Owner} owner of the task: what it decides is stored before it is told
    * @param {Required<Prompt>} prompt
    */
-  async run(entry, owner, { prompt, info }) {
-    const { execute, reports } = this.#parts;
-    const { table, handle } = owner;
-    const { task, replica } = entry;
-    const run = table.run(handle);
-    const say = (/** @type {import('./outcome.js').Said} */ said) => {
-      if (owner.context === context) owner.said = { ...owner.said, ...said };
-    };
-    const context = new ExecutorContext(task, prompt, info, {
-      grace: this.#parts.grace,
-      report: (report) => say({ report }),
-      status: (reported, status) => {
-        // What ends a task is always taken.
-        if (!ended(reported)) this.#requireQueues(entry);
-        if (status.message) {
-          const [{ text: message = '' }] = status.message.parts;
-          if (reported === core.TASK_WORKING && message) say({ progress: { message } });
-          const { length } = JSON.stringify(status.message);
-          // Earlier messages make room for it in its task.
-          this.#requireRoom(task, task.artifactsSize + length, length);
-        }
-        const verdict = table.says(handle, run, reported, status.message ? core.TASK_NEWS : 0);
-        owner.act(verdict, { reported, status });
-        return verdict > 0;
-      },
-      artifact: (...artifact) => this.#artifact(entry, owner, run, ...artifact),
-      flushed: () => this.#flushed(entry, owner),
-    });
-    context.attempt = replica.attempt;
+  async run(entry, owner, prompt) {
+    const { agent, reports } = this.#parts;
+    const { task } = entry;
+    const run = owner.table.run(owner.handle);
+    const context = new ExecutorContext(this.#parts, entry, owner, run, prompt);
     owner.context = context;
     owner.said = undefined;
-    // An earlier run may have left artifacts, to which this one can add.
-    for (const { artifactId } of task.artifacts) table.artifact(handle, run, artifactId, false);
     this.#running.add(context);
-    const span = reports?.begin(task, info, context.attempt);
+    const span = reports?.begin(task, prompt.info, context.attempt);
     const work = async () => {
       // The state of the run is told before it says anything.
       await Promise.resolve();
-      const given = await execute(context);
+      const given = await agent.execute(context);
       // Loaded on demand: most executors return nothing, or what an emit has returned.
       if (given !== undefined && given !== null && typeof given !== 'boolean') {
         const { tellReturned } = await import('./chunks.js');
@@ -115,71 +79,166 @@ export class Runs {
     } catch (error) {
       how = returnOf(error);
       span?.failed(error);
-      failure = { reported: core.TASK_FAILED, status: failed(task, error) };
+      failure = { reported: core.TASK_FAILED, status: statusOf(task, wordsOf(error)) };
     }
     owner.returned(context, run, how, failure);
     this.#running.delete(context);
-    this.#checkIdle();
+    if (this.#running.size === 0) this.#onIdle();
     if (!span) return;
     // The state is told when it is stored, if it ever is.
     await owner.flushed().catch(() => {});
     span.end();
   }
+}
 
-  /** Throws if too much waits to be stored, or to be sent. @param {Entry} entry */
-  #requireQueues(entry) {
-    if (entry.task.terminal) return;
-    this.#parts.logs.requireRoom();
-    this.#parts.pushes?.requireTurn(entry);
+/**
+ * What an executor is given. Its methods may be taken out of it: `execute({ signal, emitArtifact })`.
+ */
+export class ExecutorContext {
+  #parts;
+  #entry;
+  #owner;
+  /** The number of the run. */
+  #run;
+  #aborted = false;
+  /** @type {string | undefined} */
+  #reason;
+  /** @type {AbortController | undefined} */
+  #controller;
+  /** Whether another message has taken over. @internal */
+  replaced = false;
+
+  /** @param {Parts} parts @param {Entry} entry @param {Owner} owner @param {number} run @param {Required<Prompt>} prompt */
+  constructor(parts, entry, owner, run, { prompt, info }) {
+    this.#parts = parts;
+    this.#entry = entry;
+    this.#owner = owner;
+    this.#run = run;
+    /** The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only. */
+    this.task = entry.task;
+    /** The message that this run is to answer. */
+    this.message = prompt;
+    /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
+    this.request = info;
+    /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
+    this.attempt = entry.replica.attempt;
+    // An earlier run may have left artifacts, to which this one can add.
+    for (const { artifactId } of entry.task.artifacts)
+      owner.table.artifact(owner.handle, run, artifactId, false);
   }
 
-  /** @param {Entry} entry @param {Owner} owner */
-  async #flushed(entry, owner) {
+  /** Aborted when the task is cancelled, or when another message has taken over. */
+  get signal() {
+    this.#controller ??= new AbortController();
+    // For packages/page/src/grace.js, of whatever copy.
+    /** @type {any} */ (this.#controller.signal).abpGrace = this.#parts.grace;
+    if (this.#aborted) this.#controller.abort(abortError(this.#reason));
+    return this.#controller.signal;
+  }
+
+  /** @internal @param {string} [reason] */
+  abort(reason) {
+    this.#aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(abortError(reason));
+  }
+
+  /**
+   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told any more.
+   * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
+   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with it
+   * @returns {boolean} whether it was told
+   */
+  emitStatus = (state, message) => {
+    const reported = readState(state);
+    if (!reported) throw new TypeError(`"${state}" is not a task state`);
+    const silent = message === undefined || message === null;
+    const status = silent ? {} : statusOf(this.task, message);
+    const { table, handle } = this.#owner;
+    // What ends a task is always taken.
+    if (!ended(reported)) this.#requireQueues();
+    if (status.message) {
+      const [{ text = '' }] = status.message.parts;
+      if (reported === core.TASK_WORKING && text) this.#say({ progress: { message: text } });
+      const { length } = JSON.stringify(status.message);
+      // Earlier messages make room for it in its task.
+      this.#requireRoom(this.task.artifactsSize + length, length);
+    }
+    const verdict = table.says(handle, this.#run, reported, silent ? 0 : core.TASK_NEWS);
+    this.#owner.act(verdict, { reported, status });
+    return verdict > 0;
+  };
+
+  /**
+   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at most 4 KB. The latest is
+   * sent if the task does not complete.
+   * @param {unknown} report
+   */
+  report = (report) => this.#say({ report: keptReport(report, 'execute') });
+
+  /**
+   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and more may be emitted. Rejects with `ABORTED` when
+   * another process has taken the task: then nothing of it will be.
+   */
+  flushed = async () => {
     const { logs, pushes } = this.#parts;
-    await owner.flushed();
+    await this.#owner.flushed();
     await logs.room();
-    await pushes?.turn(entry);
-  }
+    await pushes?.turn(this.#entry);
+  };
 
   /**
-   * Throws if what an executor gives makes its task, or all tasks, longer than they may be.
-   * @param {StoredTask} task
-   * @param {number} size characters of the task with it
-   * @param {number} grows characters that are added
+   * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
+   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
+   *   extensions?: string[] }} artifact without an id it is a new one
+   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
+   * @returns {boolean} whether it was told
    */
-  #requireRoom(task, size, grows) {
-    const { maxTask, shown } = this.#parts;
-    // Of a task that has ended nothing more is stored.
-    if (task.terminal) return;
-    if (size > maxTask) throw new RangeError(`The task would be longer than ${maxTask} characters`);
-    if (!shown.makeRoom(grows))
-      throw new RangeError("The agent's stored tasks have reached limits.maxStored");
-  }
-
-  /**
-   * @param {Entry} entry
-   * @param {Owner} owner
-   * @param {number} run
-   * @param {Artifact} artifact
-   * @param {number} size characters
-   * @param {boolean} append
-   * @param {boolean} last
-   * @returns {boolean} whether it will be told
-   */
-  #artifact({ task }, owner, run, artifact, size, append, last) {
-    const { table, handle, pending } = owner;
-    const { artifactId } = artifact;
-    const grows = task.growth(artifactId, size, append);
+  emitArtifact = (artifact, { append = false, lastChunk: last = false } = {}) => {
+    const { value, size } = plain({ ...artifact });
+    const read = readArtifact(value);
+    checkParts(value, read.parts);
+    read.artifactId ||= newId();
+    const { task } = this;
+    const { table, handle, pending } = this.#owner;
+    const grows = task.growth(read.artifactId, size, append);
     if (!task.terminal) this.#parts.logs.requireRoom();
-    this.#requireRoom(task, task.size + grows + pending, grows);
-    const verdict = table.artifact(handle, run, artifactId, append);
+    this.#requireRoom(task.size + grows + pending, grows);
+    const verdict = table.artifact(handle, this.#run, read.artifactId, append);
     if (verdict < 0)
       throw verdict === abp.E_ID
         ? new TypeError('The artifactId is empty, too long or not well-formed')
         : new RangeError('The task has reached its limit of artifacts');
     if ((verdict & 3) === core.ARTIFACT_DROP) return false;
-    owner.push({ k: 'artifact', artifact, append, last, size });
+    this.#owner.push({ k: 'artifact', artifact: read, append, last, size });
     return true;
+  };
+
+  /** Of the work, unless another run has taken over. @param {import('./outcome.js').Said} said */
+  #say(said) {
+    if (this.#owner.context === this) this.#owner.said = { ...this.#owner.said, ...said };
+  }
+
+  /** Throws if too much waits to be stored, or to be sent. */
+  #requireQueues() {
+    if (this.task.terminal) return;
+    this.#parts.logs.requireRoom();
+    this.#parts.pushes?.requireTurn(this.#entry);
+  }
+
+  /**
+   * Throws if its task, or all tasks, become longer than they may be.
+   * @param {number} size characters of the task then
+   * @param {number} grows characters that are added
+   */
+  #requireRoom(size, grows) {
+    const { shown } = this.#parts;
+    const { maxTask } = this.#parts.limits;
+    // Of a task that has ended nothing more is stored.
+    if (this.task.terminal) return;
+    if (size > maxTask) throw new RangeError(`The task would be longer than ${maxTask} characters`);
+    if (!shown.makeRoom(grows))
+      throw new RangeError("The agent's stored tasks have reached limits.maxStored");
   }
 }
 
@@ -191,10 +250,9 @@ function returnOf(thrown) {
   return saysCancelled(thrown) ? core.TASK_STOPPED : core.TASK_THREW;
 }
 
-/** @param {StoredTask} task @param {unknown} thrown */
-function failed(task, thrown) {
-  // What is not meant for the client may say more than the client is to know.
-  if (thrown instanceof AbpError) return statusOf(task, thrown.message);
+/** What a client is told: what is not meant for it may say more than it is to know. @param {unknown} thrown */
+function wordsOf(thrown) {
+  if (thrown instanceof AbpError) return thrown.message;
   if (!saysCancelled(thrown)) reportError(thrown);
-  return statusOf(task, 'The agent failed to execute the task');
+  return 'The agent failed to execute the task';
 }

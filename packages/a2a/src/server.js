@@ -20,7 +20,8 @@ import { ready } from './tasks-core.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Reports } from './store/telemetry.js' */
 /** @import { Pushes } from './store/push.js' */
-/** @import { ExecutorContext, RequestInfo, Said, StoredTask } from './task.js' */
+/** @import { ExecutorContext } from './runs.js' */
+/** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
 /** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do with an existing task */
 
@@ -73,7 +74,12 @@ const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 
 /** ms that `drain` waits for executors. */
 const DRAIN_MS = 30_000;
 
-/** @typedef {{ shown: ShownTasks, logs: TaskLogs, runs: Runs, operations: Operations }} Parts */
+/**
+ * What the parts of an agent have of each other. `phase` says how far its end is.
+ * @typedef {{ agent: Agent, options: TaskServerOptions & typeof DEFAULTS, limits: import('./tasks-core.js').TaskLimits & typeof DEFAULT_LIMITS,
+ *   grace: number, phase: { draining: boolean, closed: boolean }, shown: ShownTasks, logs: TaskLogs, runs: Runs, run: Runs['run'],
+ *   operations: Operations, pushes?: Pushes, reports?: Reports }} Parts
+ */
 
 /** A store in the process: nobody else looks at its lease, and a task is forgotten when it is shown no more. */
 const IN_PROCESS = /** @type {const} */ ({
@@ -100,11 +106,7 @@ export class TaskServer {
   /** @type {Date | undefined} */
   #since;
 
-  /**
-   * Use {@link createTaskServer}.
-   * @param {Agent} agent
-   * @param {TaskServerOptions} options
-   */
+  /** Use {@link createTaskServer}. @param {Agent} agent @param {TaskServerOptions} options */
   constructor(agent, options) {
     if (typeof agent.card?.name !== 'string' || typeof agent.execute !== 'function')
       throw new AbpError(
@@ -194,30 +196,18 @@ export class TaskServer {
   }
 
   #begin() {
-    const { store, grace = 0, limits } = this.#options;
-    const [pushes, reports] = [this.#pushes, this.#reports];
-    const shown = new ShownTasks(this.#limits, {
-      onForget: ({ replica }) => logs.forget(replica),
-      onLost: (entry, status) => logs.notify(entry, status),
-      onFailure: () => logs.reset(),
-    });
-    /** @type {import('./store/store.js').StoreParts} */
-    const parts = { limits, grace, shown, run: (...run) => runs.run(...run), pushes, reports };
-    const attach = /** @type {((of: typeof parts) => TaskLogs) | undefined} */ (store?.attach);
-    const logs = attach
-      ? attach(parts)
-      : new TaskLogs(parts, { ...IN_PROCESS, backend: new ProcessBackend() });
-    const { execute } = this.#agent;
-    const { maxTask, maxAnswer } = this.#limits;
-    const runs = new Runs({ execute, grace, maxTask, shown, logs, pushes, reports });
-    const operations = new Operations({
-      agent: this.#agent,
-      options: this.#options,
-      maxAnswer,
-      phase: this.#phase,
-      ...{ shown, logs, pushes, reports },
-    });
-    return { shown, logs, runs, operations };
+    const [agent, options, limits, phase] = [this.#agent, this.#options, this.#limits, this.#phase];
+    const { grace = 0, store } = options;
+    const parts = /** @type {Parts} */ ({ agent, options, limits, grace, phase });
+    Object.assign(parts, { pushes: this.#pushes, reports: this.#reports });
+    parts.shown = new ShownTasks(parts);
+    parts.runs = new Runs(parts);
+    parts.run = (...run) => parts.runs.run(...run);
+    const attach = /** @type {((of: Parts) => TaskLogs) | undefined} */ (store?.attach);
+    parts.logs =
+      attach?.(parts) ?? new TaskLogs(parts, { ...IN_PROCESS, backend: new ProcessBackend() });
+    parts.operations = new Operations(parts);
+    return parts;
   }
 
   /**
@@ -336,11 +326,7 @@ const OPTIONS = {
   repeats: 'a boolean', replyTimeout: 'a number', store: 'an object', telemetry: 'an object',
 };
 
-/**
- * Throws unless all options are what they are to be.
- * @param {unknown} reply
- * @param {TaskServerOptions} options
- */
+/** Throws unless all options are what they are to be. @param {unknown} reply @param {TaskServerOptions} options */
 function checkOptions(reply, options) {
   const who = 'createTaskServer';
   requireExactly(who, options, OPTIONS);
@@ -348,10 +334,9 @@ function checkOptions(reply, options) {
   if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);
   const { hosts, push, store, telemetry } = options;
   if (hosts !== '*') requireTextList(who, 'hosts', hosts);
-  if (telemetry !== undefined && typeof telemetry?.attach !== 'function')
-    throw mistyped(who, 'telemetry', 'made by openTelemetry');
-  if (push !== undefined && typeof push?.attach !== 'function')
-    throw mistyped(who, 'push', 'made by pushNotifications');
-  if (store !== undefined && typeof store?.attach !== 'function')
-    throw mistyped(who, 'store', 'made by taskStore');
+  const parts = { openTelemetry: { telemetry }, pushNotifications: { push }, taskStore: { store } };
+  for (const [maker, part] of Object.entries(parts))
+    for (const [name, made] of Object.entries(part))
+      if (made !== undefined && typeof made?.attach !== 'function')
+        throw mistyped(who, name, `made by ${maker}`);
 }

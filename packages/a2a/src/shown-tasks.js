@@ -8,10 +8,11 @@ import { DIALECTS, readState } from './dialects.js';
 import { outcomeOf } from './outcome.js';
 import { refusal } from './refusals.js';
 import { PrintedEvent } from './reply.js';
-import { StoredTask, statusOf } from './task.js';
+import { StoredTask, aboutOf, statusOf } from './task.js';
 import { TaskTable, ended } from './tasks-core.js';
 
-/** @import { Artifact, Event, Metadata, Status } from './dialects.js' */
+/** @import { Event, Metadata, Status } from './dialects.js' */
+/** @import { Parts } from './server.js' */
 /** @import { Origin, TaskEvent } from './store/records.js' */
 /** @import { Replica } from './store/replica.js' */
 
@@ -59,24 +60,16 @@ export class ShownTasks {
   /** Those that have ended, the earliest first. @type {Set<Entry>} */
   #finished = new Set();
   #size = 0;
-  #limits;
-  #delegate;
+  #parts;
 
-  /**
-   * @param {import('./tasks-core.js').TaskLimits & { maxTask: number, maxStored: number }} limits
-   * @param {object} delegate
-   * @param {(entry: Entry) => void} delegate.onForget a task is shown no more
-   * @param {(entry: Entry, status: Status) => void} delegate.onLost a task was told as failed that is lost
-   * @param {() => void} delegate.onFailure the core has failed: what is shown is forgotten after this
-   */
-  constructor(limits, delegate) {
-    this.#limits = limits;
-    this.#delegate = delegate;
+  /** @param {Parts} parts */
+  constructor(parts) {
+    this.#parts = parts;
     this.table = this.#newTable();
   }
 
   #newTable() {
-    return new TaskTable(this.#limits, {
+    return new TaskTable(this.#parts.limits, {
       onDue: (task, verdict) => {
         const entry = this.#entries.get(task);
         if (entry) this.#act(entry, verdict);
@@ -84,7 +77,7 @@ export class ShownTasks {
       onFailure: () => {
         const entries = [...this];
         this.table = this.#newTable();
-        this.#delegate.onFailure();
+        this.#parts.logs.reset();
         for (const entry of entries) {
           // Whoever reads what is stored comes back.
           entry.endStreams();
@@ -111,7 +104,7 @@ export class ShownTasks {
     const { id } = replica;
     const handle = table.add(id, core.TASK_UNKNOWN);
     if (handle <= 0) throw refusal(handle);
-    const task = new StoredTask(id, contextId, this.#limits.maxTask, { user, tenant });
+    const task = new StoredTask(id, contextId, this.#parts.limits.maxTask, { user, tenant });
     const own = /** @type {core.Task} */ (handle);
     const entry = new Entry(table, own, task, replica, DIALECTS[dialect]);
     this.#entries.set(handle, entry);
@@ -133,8 +126,9 @@ export class ShownTasks {
   }
 
   /** Tells an artifact. @param {Entry} entry @param {TaskEvent & { k: 'artifact' }} event @param {string} [number] */
-  artifact(entry, { artifact, size, append, last }, number) {
+  artifact(entry, event, number) {
     const { task } = entry;
+    const { artifact, size, append } = event;
     const { artifactId } = artifact;
     const verdict = entry.table.artifact(entry.handle, 0, artifactId, append);
     const how = verdict & 3;
@@ -142,7 +136,7 @@ export class ShownTasks {
     const grows = task.growth(artifactId, size, append);
     task.take(artifact, verdict >> 2, how === core.ARTIFACT_APPEND, grows);
     this.update(entry);
-    this.#tell(entry, artifactEvent(task, artifact, append, last), number);
+    this.#tell(entry, artifactEvent(task, event), number);
   }
 
   /** What became of the work of a task that has ended is known. @param {Entry} entry @param {Metadata} metadata */
@@ -165,7 +159,7 @@ export class ShownTasks {
     const { table, handle } = entry;
     const verdict = table.says(handle, 0, core.TASK_FAILED, core.TASK_NEWS) || LOST;
     this.#act(entry, verdict, status);
-    this.#delegate.onLost(entry, status);
+    this.#parts.logs.notify(entry, status);
     this.drop(entry);
   }
 
@@ -212,13 +206,9 @@ export class ShownTasks {
     this.makeRoom(0);
   }
 
-  /**
-   * Forgets finished tasks until there is room.
-   * @param {number} size characters that are to come
-   * @returns {boolean} whether there is
-   */
+  /** Forgets finished tasks until there is room. @param {number} size characters that are to come @returns {boolean} whether there is */
   makeRoom(size) {
-    const { maxStored } = this.#limits;
+    const { maxStored } = this.#parts.limits;
     for (const entry of this.#finished) {
       if (this.#size + size <= maxStored) break;
       // Not while its executor runs.
@@ -239,40 +229,21 @@ export class ShownTasks {
     this.#entries.delete(entry.handle);
     this.#finished.delete(entry);
     this.#size -= entry.counted;
-    this.#delegate.onForget(entry);
+    this.#parts.logs.forget(entry.replica);
   }
 }
 
 /** @param {StoredTask} task @param {Status} status @param {boolean} final @returns {Event} */
-const statusEvent = ({ id: taskId, contextId }, status, final) => ({
-  kind: 'status',
-  taskId,
-  contextId,
-  status,
-  final,
+const statusEvent = (task, status, final) => ({ kind: 'status', ...aboutOf(task), status, final });
+
+/** @param {StoredTask} task @param {TaskEvent & { k: 'artifact' }} event @returns {Event} */
+const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
+  ...{ kind: 'artifact', ...aboutOf(task), artifact, append, lastChunk },
 });
 
-/** @param {StoredTask} task @param {Artifact} artifact @param {boolean} append @param {boolean} lastChunk @returns {Event} */
-const artifactEvent = ({ id: taskId, contextId }, artifact, append, lastChunk) => ({
-  kind: 'artifact',
-  taskId,
-  contextId,
-  artifact,
-  append,
-  lastChunk,
-});
-
-/**
- * What streams were told of an event of a task's log.
- * @param {StoredTask} task
- * @param {import('./store/replay.js').Numbered} one
- * @returns {PrintedEvent[]} none, or one
- */
+/** What streams were told of an event of a task's log: one, or nothing. @param {StoredTask} task @param {import('./store/replay.js').Numbered} one */
 export function eventsOf(task, { event, number }) {
-  if (event.k === 'artifact')
-    return [
-      new PrintedEvent(artifactEvent(task, event.artifact, event.append, event.last), number),
-    ];
+  if (event.k === 'artifact') return [new PrintedEvent(artifactEvent(task, event), number)];
   if (event.k !== 'run' && event.k !== 'status') return [];
   const state = readState(event.status.state);
   const final = ended(state) || state === core.TASK_INPUT_REQUIRED;

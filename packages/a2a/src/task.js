@@ -1,8 +1,6 @@
-/** A task as its executor and the server see it. What happens to it is decided by the core. */
-import { abortError } from '../../../js/common/signals.js';
-import { keptReport } from '../../../js/common/report.js';
+/** What is kept of a task, and the messages of its agent. What happens to it is decided by the core. */
 import { ended } from './tasks-core.js';
-import { readArtifact, readMessage, readState } from './dialects.js';
+import { readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
 import { outcomeOf } from './outcome.js';
 
@@ -26,22 +24,17 @@ export const MAX_HISTORY_MESSAGES = 1000;
  */
 
 /**
- * What an executor gave, as JSON will have it: later changes to it are its own, and what cannot be printed throws
- * here and now.
- * @param {object} value
- * @returns {{ value: any, size: number }} and how many characters it takes
+ * What an executor gave, as JSON will have it, and how many characters that takes: later changes to it are its own, and what cannot
+ * be printed throws here and now.
+ * @param {object} value @returns {{ value: any, size: number }}
  */
-function plain(value) {
+export function plain(value) {
   const text = JSON.stringify(value);
   return { value: JSON.parse(text), size: text.length };
 }
 
-/**
- * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
- * @param {any} given
- * @param {Part[]} parts as they will be told
- */
-function checkParts(given, parts) {
+/** Readers take what they can; an executor shall hear that what it gives is nothing that they could. @param {any} given @param {Part[]} parts as they will be told */
+export function checkParts(given, parts) {
   const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
     [text, data, url, raw].some((content) => content !== undefined);
   if (!Array.isArray(given.parts) || !parts.every(isPart))
@@ -121,12 +114,7 @@ export class StoredTask {
     this.size += grows;
   }
 
-  /**
-   * By how much an artifact makes it longer.
-   * @param {string} id
-   * @param {number} size
-   * @param {boolean} append
-   */
+  /** By how much an artifact makes it longer. @param {string} id @param {number} size @param {boolean} append */
   growth(id, size, append) {
     return append ? size : size - (this.#sizes.get(id) ?? 0);
   }
@@ -153,104 +141,7 @@ export class StoredTask {
   }
 }
 
-/**
- * What an executor is given. Its methods may be taken out of it: `execute({ signal, emitArtifact })`.
- */
-export class ExecutorContext {
-  #emit;
-  #aborted = false;
-  /** @type {string | undefined} */
-  #reason;
-  /** @type {AbortController | undefined} */
-  #controller;
-  /** Whether another message has taken over. @internal */
-  replaced = false;
-  /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
-  attempt = 1;
-
-  /**
-   * @param {StoredTask} task
-   * @param {Message} message
-   * @param {RequestInfo} request
-   * @param {{ status: (state: import('./tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
-   *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean,
-   *   report: (report: any) => void, grace?: number,
-   *   flushed: () => Promise<void> | undefined }} emit
-   */
-  constructor(task, message, request, emit) {
-    /** The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only. */
-    this.task = task;
-    /** The message that this run is to answer. */
-    this.message = message;
-    /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
-    this.request = request;
-    this.#emit = emit;
-  }
-
-  /** Aborted when the task is cancelled, or when another message has taken over. */
-  get signal() {
-    this.#controller ??= new AbortController();
-    // For packages/page/src/grace.js, of whatever copy.
-    /** @type {any} */ (this.#controller.signal).abpGrace = this.#emit.grace;
-    if (this.#aborted) this.#controller.abort(abortError(this.#reason));
-    return this.#controller.signal;
-  }
-
-  /** @internal @param {string} [reason] */
-  abort(reason) {
-    this.#aborted = true;
-    this.#reason = reason;
-    this.#controller?.abort(abortError(reason));
-  }
-
-  /**
-   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told any more.
-   * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
-   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with it
-   * @returns {boolean} whether it was told
-   */
-  emitStatus = (state, message) => {
-    const number = readState(state);
-    if (!number) throw new TypeError(`"${state}" is not a task state`);
-    const silent = message === undefined || message === null;
-    return this.#emit.status(number, silent ? {} : statusOf(this.task, message));
-  };
-
-  /**
-   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at most 4 KB. The latest is
-   * sent if the task does not complete.
-   * @param {unknown} report
-   */
-  report = (report) => this.#emit.report(keptReport(report, 'execute'));
-
-  /**
-   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and more may be emitted. Rejects with `ABORTED` when
-   * another process has taken the task: then nothing of it will be.
-   */
-  flushed = async () => this.#emit.flushed();
-
-  /**
-   * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
-   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
-   *   extensions?: string[] }} artifact without an id it is a new one
-   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
-   * @returns {boolean} whether it was told
-   */
-  emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
-    const { value, size } = plain({ ...artifact });
-    const read = readArtifact(value);
-    checkParts(value, read.parts);
-    read.artifactId ||= newId();
-    return this.#emit.artifact(read, size, append, lastChunk);
-  };
-}
-
-/**
- * The part of a status that an agent's message is.
- * @param {StoredTask} task
- * @param {Said} content
- * @returns {Partial<Status>}
- */
+/** The part of a status that an agent's message is. @param {StoredTask} task @param {Said} content @returns {Partial<Status>} */
 export function statusOf(task, content) {
   const message = messageOf(aboutOf(task), content);
   return typeof content === 'string' ? { text: content, message } : { message };
@@ -280,21 +171,13 @@ export function withOutcome(task, status, fate, said) {
   return { ...status, message: { ...message, metadata } };
 }
 
-/**
- * A message in place of a task.
- * @param {string} contextId
- * @param {Said} content
- */
+/** A message in place of a task. @param {string} contextId @param {Said} content */
 export const replyOf = (contextId, content) => messageOf({ contextId }, content);
 
 /** @param {StoredTask} task */
-const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
+export const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
 
-/**
- * @param {object} about what the message is about
- * @param {Said} content
- * @returns {Message}
- */
+/** @param {object} about what the message is about @param {Said} content @returns {Message} */
 function messageOf(about, content) {
   const given =
     typeof content === 'string' ? { parts: [{ text: content }] } : plain({ ...content }).value;

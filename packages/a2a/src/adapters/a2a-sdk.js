@@ -12,7 +12,7 @@ import { PortResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { createTaskServer } from '../server.js';
 
-/** @import { ExecutorContext } from '../task.js' */
+/** @import { ExecutorContext } from '../runs.js' */
 
 /**
  * An executor of the SDK.

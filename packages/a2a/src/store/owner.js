@@ -38,7 +38,7 @@ export class Owner {
   #over = false;
   /** The prompt of the run that is to begin. @type {Prompt} */
   #next = {};
-  /** The run that works on it. @type {import('../task.js').ExecutorContext | undefined} */
+  /** The run that works on it. @type {import('../runs.js').ExecutorContext | undefined} */
   context;
   /** What the latest run said of its work. @type {import('../outcome.js').Said | undefined} */
   said;
@@ -298,7 +298,7 @@ export class Owner {
 
   /**
    * An executor has returned.
-   * @param {import('../task.js').ExecutorContext} context
+   * @param {import('../runs.js').ExecutorContext} context
    * @param {number} run
    * @param {core.TaskReturn} how
    * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is

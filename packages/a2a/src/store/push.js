@@ -9,7 +9,7 @@ import { isObject, textOf } from '../../../../js/common/values.js';
 import { DIALECTS, getField } from '../dialects.js';
 import { newId } from '../ids.js';
 import { requireExactly } from '../exact-options.js';
-import { invalid } from '../validation.js';
+import { invalid } from '../requests.js';
 
 /** @import { Dialect, Status, Task } from '../dialects.js' */
 /** @import { Entry } from '../shown-tasks.js' */

@@ -3,9 +3,9 @@ import { AbpError, connect } from 'abp-bridge';
 import { webSocketTransport } from 'abp-bridge/websocket';
 import { WebSocket } from 'ws';
 import { UserError, log, seconds, usageError } from './errors.js';
-import { DEFAULT_TIMEOUT, PageWay } from './page-way.js';
+import { PageWay } from './page-way.js';
 import { takeProfile } from './profile-socket.js';
-import { BorrowedApp, cancelled, shareApp } from './shared-app.js';
+import { BorrowedApp, failed, shareApp } from './shared-app.js';
 import { chunkText } from './texts.js';
 import { unlessAborted } from './waiting.js';
 
@@ -32,10 +32,9 @@ import { unlessAborted } from './waiting.js';
  *   `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
  */
 
-/**
- * Bytes in which an app may say what it can do. It says so twice, in one message, and the page is bounded
- * elsewhere: what a client sees of it is little.
- */
+/** How long a page may take to load, and an app to answer, in ms. */
+const DEFAULT_TIMEOUT = 30_000;
+/** Bytes in which an app may say what it can do, twice in one message. Pages are bounded elsewhere: a client sees little of it. */
 const MAX_SAID = 8 << 20;
 /** Bytes of the longest message of a socket: the transport's own limit, before it is in memory. */
 const MAX_PAYLOAD = 32 << 20;
@@ -54,12 +53,7 @@ export function appUrl(text) {
   );
 }
 
-/**
- * The app of an address, by the options that all commands share.
- * @param {string} address
- * @param {Values} values of the options
- * @param {{ version: string }} context
- */
+/** The app of an address, by the options that all commands share. @param {string} address @param {Values} values @param {{ version: string }} context */
 export const appOf = (address, values, { version }) =>
   new App(appUrl(address), { agent: { name: 'abp-bridge-gateway', version }, values });
 
@@ -90,7 +84,7 @@ export class App {
   constructor(url, { agent, values = {} }) {
     this.url = url;
     this.#agent = agent;
-    this.#timeout = seconds(values['connect-timeout'], 'connect-timeout');
+    this.#timeout = seconds(values['connect-timeout'], 'connect-timeout') ?? DEFAULT_TIMEOUT;
     if (/^http/.test(url.protocol))
       this.#page = new PageWay(url, values, (download) => this.#take(download));
   }
@@ -112,13 +106,14 @@ export class App {
   }
 
   async #begin() {
-    this.#requireOpen();
     try {
-      const client = (await this.#borrow()) ?? (await this.#connect());
-      this.#requireOpen(client);
-      this.#client = client;
-      queueMicrotask(this.#announce);
-      return client;
+      if (!this.#closed) {
+        const client = (await this.#borrow()) ?? (await this.#connect());
+        this.#client = client;
+        queueMicrotask(this.#announce);
+        if (!this.#closed) return client;
+      }
+      throw new UserError('The gateway is closing');
     } catch (error) {
       if (error instanceof UserError) throw error;
       const { code, message, details } =
@@ -127,14 +122,16 @@ export class App {
         ? `. An app's description of itself may have at most ${MAX_SAID} bytes: shorten its descriptions and schemas`
         : '';
       throw new UserError(`${this.url.href} has no app that answered (${code}: ${message})${hint}`);
+    } finally {
+      // What was made meanwhile is not wanted any more.
+      if (this.#closed) this.#leave();
     }
   }
 
-  /** @param {...({ close(): void } | undefined)} made that is not wanted any more once the gateway closes */
-  #requireOpen(...made) {
-    if (!this.#closed) return;
-    for (const each of made) each?.close();
-    throw new UserError('The gateway is closing');
+  #leave() {
+    this.#client?.close();
+    this.#server?.close();
+    this.#server = undefined;
   }
 
   /** @returns {Promise<Client>} */
@@ -143,6 +140,7 @@ export class App {
     const options = {
       agent: this.#agent,
       limits: { maxControlLength: MAX_SAID },
+      timeout: this.#timeout,
       onElicitation: (question, { signal }) => this.#ask(question, signal),
       onCapabilitiesChanged: this.#announce,
     };
@@ -151,18 +149,14 @@ export class App {
       const socket = new WebSocket(this.url, { maxPayload: MAX_PAYLOAD });
       return webSocketTransport(/** @type {import('abp-bridge/websocket').Socket} */ (socket));
     };
-    return connect(dial, { ...options, timeout: this.#timeout ?? DEFAULT_TIMEOUT });
+    return connect(dial, options);
   }
 
   #announce = () => {
     for (const watcher of this.watchers) watcher();
   };
 
-  /**
-   * The app in the browser of another gateway, if that has the profile. Else the profile is ours from now on, and others
-   * borrow.
-   * @returns {Promise<BorrowedApp | undefined>}
-   */
+  /** The app in the browser of another gateway, if that has the profile. Else it is ours from now on, and others borrow. */
   async #borrow() {
     if (!this.profile || this.#server) return undefined;
     const { server, channel } = await takeProfile(this.profile, (other) => {
@@ -170,11 +164,9 @@ export class App {
       this.#shares.add(share);
       void share.closed.then(() => this.#shares.delete(share));
     });
-    this.#requireOpen(server, channel);
     this.#server = server;
     if (!channel) return undefined;
-    const borrowed = new BorrowedApp(channel);
-    borrowed.onCapabilitiesChanged = this.#announce;
+    const borrowed = new BorrowedApp(channel, this.#announce);
     const pid = await borrowed.open(this.url.href);
     log(`uses the browser of the gateway with process id ${pid}`);
     return borrowed;
@@ -190,9 +182,7 @@ export class App {
       return `The gateway with process id ${process.pid} uses the profile and is running a call: try again when it has ended`;
     this.#client?.close();
     await this.#page?.release();
-    this.#server?.close();
-    this.#server = undefined;
-    return undefined;
+    this.#leave();
   }
 
   /** What the app says it can do. @returns {Promise<Capability[]>} */
@@ -200,8 +190,8 @@ export class App {
     return (await this.open()).listCapabilities();
   }
 
-  /** What is known without asking: nothing while there is no session. @returns {Promise<Capability[] | undefined>} */
-  async knownCapabilities() {
+  /** The same without opening it: undefined while there was no session. */
+  knownCapabilities() {
     return this.#client?.listCapabilities();
   }
 
@@ -218,13 +208,12 @@ export class App {
     try {
       client = await unlessAborted(this.open(), signal);
     } catch (error) {
-      if (signal?.aborted) return cancelled(signal.reason);
-      const { message } = /** @type {Error} */ (error);
-      return {
-        success: false,
-        error: { code: 'DISCONNECTED', message, retryable: true },
+      const { message = String(error) } = Object(error);
+      return failed(signal?.aborted ? 'CANCELLED' : 'DISCONNECTED', message, {
+        retryable: true,
+        ...(signal?.aborted && { cancelled: true }),
         metadata: { outcome: 'unstarted' },
-      };
+      });
     }
     if (client instanceof BorrowedApp) return client.call(name, params, options);
     /** @type {import('./unattended.js').Download[]} */
@@ -232,8 +221,12 @@ export class App {
     this.#calls.set(options, downloads);
     try {
       const response = await callStreamed(client, name, params, options);
-      if (response.cancelled && this.#page && !(await this.#page.responds()))
-        return abandoned(response);
+      if (response.cancelled && this.#page && !(await this.#page.responds())) {
+        // Nobody has said that the call has stopped.
+        const { code = 'CANCELLED', message = 'cancelled' } = response.error ?? {};
+        const why = `${message}. The page did not answer, and was closed`;
+        return failed(code, why, { cancelled: true, metadata: { outcome: 'unknown' } });
+      }
       // What WebMCP tools return is in MCP's form.
       const isTool = /** @type {{ webmcp?: unknown } | undefined} */ (client.app)?.webmcp === true;
       const files = response.success ? await this.#filesOf(downloads, signal) : [];
@@ -251,8 +244,8 @@ export class App {
   /** @param {Question} question @param {AbortSignal} signal */
   #ask(question, signal) {
     const calls = this.#callsOfOne();
-    const call = calls?.find(({ ask }) => ask);
-    if (call?.ask) return call.ask(question, signal);
+    const ask = calls?.find((call) => call.ask)?.ask;
+    if (ask) return ask(question, signal);
     const why = calls
       ? 'The caller does not support elicitation'
       : 'Several clients call this app, and the question does not say which of them to ask';
@@ -261,8 +254,7 @@ export class App {
 
   /**
    * The calls to which something of the app's may belong, the latest first. It does not say to which, so they must be
-   * the same caller's: the word of one must not count for another. A call that is cancelled has no part in it any more.
-   * @returns {CallOptions[] | undefined} undefined if they are several callers'
+   * the same caller's (else undefined): the word of one must not count for another. A cancelled call has no part in it any more.
    */
   #callsOfOne() {
     const calls = [...this.#calls.keys()].reverse().filter(({ signal }) => !signal?.aborted);
@@ -276,10 +268,7 @@ export class App {
     return latest !== undefined;
   }
 
-  /**
-   * @param {import('./unattended.js').Download[]} downloads of a call that has succeeded; it may still grow
-   * @param {AbortSignal} [signal] aborts the wait
-   */
+  /** @param {import('./unattended.js').Download[]} downloads they may still become more @param {AbortSignal} [signal] */
   async #filesOf(downloads, signal) {
     await this.#page?.settle();
     const files = [];
@@ -295,7 +284,7 @@ export class App {
     await Promise.all([...this.#shares].map((share) => share.close()));
     this.#client?.close();
     await this.#page?.close();
-    this.#server?.close();
+    this.#leave();
   }
 
   /** Ends the browser at once, when there is no time for more. */
@@ -303,9 +292,6 @@ export class App {
     this.#page?.kill();
   }
 }
-
-/** @param {any} chunk */
-const sizeOf = (chunk) => chunk?.length ?? chunk?.byteLength ?? chunk?.size ?? SOME;
 
 /**
  * Makes a call and reads what its handler streams.
@@ -324,8 +310,8 @@ async function callStreamed(client, name, params, { signal, timeout, onProgress,
   let size = 0;
   let isFull = false;
   try {
-    for await (const chunk of stream) {
-      size += sizeOf(chunk);
+    for await (const chunk of /** @type {AsyncIterable<any>} */ (stream)) {
+      size += chunk?.length ?? chunk?.byteLength ?? chunk?.size ?? SOME;
       isFull = chunks.length === MAX_CHUNKS || size > MAX_SIZE;
       // Leaving the loop cancels the call.
       if (isFull) break;
@@ -338,31 +324,14 @@ async function callStreamed(client, name, params, { signal, timeout, onProgress,
   const response = await stream.response;
   if (isFull) {
     const message = `The app streamed more than the gateway keeps: ${chunks.length} chunks`;
-    const error = { code: 'OPERATION_FAILED', message, retryable: false };
     // The call was cancelled for that, and says what became of it, unless it was at its end.
     const outcome = response.success ? 'finished' : response.metadata?.outcome;
-    return { success: false, error, metadata: { ...response.metadata, outcome } };
+    return failed('OPERATION_FAILED', message, { metadata: { ...response.metadata, outcome } });
   }
   if (!chunks.length) return response;
   if (!response.success || response.data !== undefined) return { ...response, chunks };
   return { ...response, data: chunks };
 }
-
-/**
- * The response to a cancelled call whose page does nothing any more: nobody has said that the call has stopped.
- * @param {Response} response
- * @returns {Response}
- */
-const abandoned = ({ error }) => ({
-  success: false,
-  cancelled: true,
-  error: {
-    code: error?.code ?? 'CANCELLED',
-    message: `${error?.message ?? 'cancelled'}. The page did not answer, and was closed`,
-    retryable: false,
-  },
-  metadata: { outcome: 'unknown' },
-});
 
 /** Whether the app has stopped the call. Of a page's WebMCP tools nobody knows. @param {Response} response */
 export const hasStopped = ({ cancelled, metadata }) =>

@@ -1,31 +1,20 @@
 /** The commands: what each takes, in the words of `parseArgs`, and what its help says. */
 
 /**
- * @typedef {object} Context What the program's package.json says.
- * @property {string} version
- * @property {Record<string, string>} [dependencies] none where they are bundled
- */
-
-/**
  * The options of the commands, as `parseArgs` reads them; which of them a command has, is said below.
  * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token' | 'patience' | 'timeout' | 'out', string>>
  *   & Partial<Record<'headed' | 'temporary' | 'json', boolean>>
  *   & Partial<Record<'origin' | 'browser-arg' | 'allow-origin' | 'allow-host', string[]>>} Values
- */
-
-/**
- * @typedef {object} Option
- * @property {'string' | 'boolean'} type
- * @property {boolean} [multiple]
- * @property {string} [value] what help calls its value
- * @property {string} help
- *
+ * @typedef {{ version: string, dependencies?: Record<string, string> }} Context What the program's package.json says; no
+ *   dependencies where they are bundled.
+ * @typedef {(positionals: any, values: Values, context: Context) => Promise<number | void>} Execute Returns the exit code.
+ * @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option `value`: what help calls it.
  * @typedef {object} Command
  * @property {string} summary
  * @property {string} usage
  * @property {[number, number]} takes how many arguments at least and at most
  * @property {Record<string, Option>} options
- * @property {() => Promise<{ execute: (positionals: any, values: Values, context: Context) => Promise<number | void> }>} load
+ * @property {() => Promise<{ execute: Execute }>} load
  */
 
 /** @param {string} help @returns {Option} */

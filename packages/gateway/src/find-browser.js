@@ -8,7 +8,6 @@ const PROGRAMS = [
   ...['google-chrome-stable', 'google-chrome', 'chromium', 'chromium-browser'],
   ...['microsoft-edge-stable', 'microsoft-edge', 'brave-browser-stable', 'brave-browser', 'brave'],
 ];
-
 const APPLICATIONS = ['Google Chrome', 'Chromium', 'Microsoft Edge', 'Brave Browser'];
 const WINDOWS = [
   ...['Google\\Chrome\\Application\\chrome.exe', 'Chromium\\Application\\chrome.exe'],
@@ -16,17 +15,10 @@ const WINDOWS = [
   ...['BraveSoftware\\Brave-Browser\\Application\\brave.exe'],
 ];
 
-const MENDS = {
-  darwin: 'brew install --cask google-chrome',
-  win32: 'winget install Google.Chrome',
-  linux: 'sudo apt install chromium',
-};
-
 /**
  * Where browsers may be on this kind of system, the preferred ones first.
  * @param {NodeJS.Platform} platform
  * @param {NodeJS.ProcessEnv} env
- * @returns {string[]}
  */
 export function browserPaths(platform, env) {
   if (platform === 'darwin') {
@@ -53,25 +45,21 @@ function isProgram(path) {
   }
 }
 
-/** What installs a browser here. @param {NodeJS.Platform} [platform] */
-export const browserMend = (platform = process.platform) =>
-  MENDS[/** @type {keyof typeof MENDS} */ (platform)] ?? MENDS.linux;
+/** What installs a browser here. */
+export const BROWSER_MEND =
+  /** @type {Partial<Record<NodeJS.Platform, string>>} */ ({
+    darwin: 'brew install --cask google-chrome',
+    win32: 'winget install Google.Chrome',
+  })[process.platform] ?? 'sudo apt install chromium';
 
-/**
- * @param {string} [named] the one to take, by the user's word
- * @param {NodeJS.ProcessEnv} [env]
- * @returns {string} its path
- * @throws {UserError} when there is none
- */
-export function findBrowser(named, env = process.env) {
-  const wanted = named ?? env.CHROME_PATH;
-  if (wanted) {
-    if (isProgram(wanted)) return wanted;
+/** The path of a browser. @param {string} [named] the one to take, by the user's word @throws {UserError} when there is none */
+export function findBrowser(named) {
+  const wanted = named ?? process.env.CHROME_PATH;
+  if (wanted && !isProgram(wanted))
     throw new UserError(`There is no browser at ${wanted}. Name another with --browser PATH`);
-  }
-  const found = browserPaths(process.platform, env).find(isProgram);
+  const found = wanted || browserPaths(process.platform, process.env).find(isProgram);
   if (found) return found;
   throw new UserError(
-    `No Chrome, Chromium, Edge or Brave was found. Install one (${browserMend()}), name one with --browser PATH, or attach to a running one with --cdp`,
+    `No Chrome, Chromium, Edge or Brave was found. Install one (${BROWSER_MEND}), name one with --browser PATH, or attach to a running one with --cdp`,
   );
 }

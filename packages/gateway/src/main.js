@@ -10,36 +10,25 @@ const about = new URL('../package.json', import.meta.url);
 const { version, dependencies } = JSON.parse(readFileSync(about, 'utf8'));
 
 /** @param {string[]} args of the command line, without node and script */
-async function run(args) {
-  const [name = '--help', ...rest] = args;
+async function run([name = '--help', ...rest]) {
   if (name === '--version' || name === '-v') return print(version);
   if (name === '--help' || name === '-h' || name === 'help') return print(overview());
-  const command = COMMANDS[name];
-  if (!command) {
+  if (!Object.hasOwn(COMMANDS, name))
     throw usageError(`There is no command ${JSON.stringify(name)}: try --help`);
-  }
   if (rest.includes('--help') || rest.includes('-h')) return print(helpOf(name));
-  const { values, positionals } = read(name, rest);
-  const [least, most] = command.takes;
-  if (positionals.length < least || positionals.length > most) {
-    throw usageError(`Usage: abp-bridge-gateway ${name} ${command.usage}`);
-  }
-  const { execute } = await command.load();
-  return execute(positionals, values, { version, dependencies });
-}
-
-/** @param {string} name @param {string[]} args */
-function read(name, args) {
+  const { options, takes, usage, load } = COMMANDS[name];
+  let read;
   try {
-    return parseArgs({
-      args,
-      options: COMMANDS[name].options,
-      allowPositionals: true,
-      strict: true,
-    });
+    read = parseArgs({ args: rest, options, allowPositionals: true });
   } catch (error) {
     throw usageError(`${/** @type {Error} */ (error).message}. See ${name} --help`);
   }
+  const [least, most] = takes;
+  const { positionals, values } = read;
+  if (positionals.length < least || positionals.length > most)
+    throw usageError(`Usage: abp-bridge-gateway ${name} ${usage}`);
+  const { execute } = await load();
+  return execute(positionals, values, { version, dependencies });
 }
 
 /** @param {string} text */

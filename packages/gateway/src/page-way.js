@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectPage } from 'abp-bridge/automation';
-import { UserError, log, seconds, usageError } from './errors.js';
+import { UserError, log, usageError } from './errors.js';
 import { findBrowser } from './find-browser.js';
 import {
   claimProfile,
@@ -19,8 +19,6 @@ import { attendDownloads, attendWindows } from './unattended.js';
 const MAX_SILENCE = 5000;
 /** How often the cookies are saved while a person logs in, in ms. */
 const COOKIE_INTERVAL = 500;
-/** How long a page may take to load, and an app to answer, in ms. */
-export const DEFAULT_TIMEOUT = 30_000;
 
 /**
  * @typedef {import('puppeteer-core').Browser} Browser
@@ -37,7 +35,6 @@ export class PageWay {
   #url;
   #values;
   #claim;
-  #timeout;
   /** Where the app may live: the address's own origin, and others that were named. */
   #origins;
   /** @type {Promise<Browser> | undefined} */
@@ -62,7 +59,6 @@ export class PageWay {
     this.#url = url;
     this.#values = values;
     this.#claim = claim;
-    this.#timeout = seconds(values['connect-timeout'], 'connect-timeout') ?? DEFAULT_TIMEOUT;
     const others = (values.origin ?? []).map((text) => {
       const origin = originOf(text);
       if (origin) return origin;
@@ -84,25 +80,24 @@ export class PageWay {
 
   /**
    * Begins a session with the app, in the page as it is or in a new one.
-   * @param {Omit<Parameters<typeof connectPage>[1], 'timeout'>} options
+   * @param {NonNullable<Parameters<typeof connectPage>[1]>} options
    * @returns {Promise<import('abp-bridge/automation').Client>}
    * @throws {UserError} when there is no browser, no page, or another page than was named
    */
   async connect(options) {
-    const all = { ...options, timeout: this.#timeout, webmcp: true };
     for (let isFirst = true; ; isFirst = false) {
-      const page = await this.#openPage();
-      // A session ends with its document, so where the page is afterwards is where the session is.
-      const [client, error] = await connectPage(page, all).then(
-        (connected) => [connected, undefined],
-        (reason) => [undefined, reason],
+      const page = await this.#openPage(options.timeout);
+      let failure;
+      const client = await connectPage(page, { ...options, webmcp: true }).catch(
+        (error) => void (failure = error),
       );
+      // A session ends with its document, so where the page is afterwards is where the session is.
       const problem = this.#problemWith(page);
       if (client && !problem) return client;
       client?.close();
       // It was on its way elsewhere, or was about to be gone: a page of its own is where it was sent.
-      const gone = page.isClosed() || page !== this.#page;
-      if (!isFirst || !(problem || gone)) throw problem ?? error;
+      const isLost = problem || page.isClosed() || page !== this.#page;
+      if (!isFirst || !isLost) throw problem ?? failure;
     }
   }
 
@@ -111,10 +106,7 @@ export class PageWay {
     const page = this.#page;
     if (!page || page.isClosed()) return true;
     // If it is on its way elsewhere, or closed, its session says so.
-    const asked = page.evaluate('1').then(
-      () => true,
-      () => true,
-    );
+    const asked = page.evaluate('1').catch(() => 'gone');
     if (await Promise.race([asked, sleep(MAX_SILENCE, false, { ref: false })])) return true;
     log('the page does not answer and is closed');
     void this.#leave(page);
@@ -141,8 +133,8 @@ export class PageWay {
 
   // --- The page --------------------------------------------------------------------------------------
 
-  /** Opens the page without looking for an app. @returns {Promise<Page>} */
-  async #openPage() {
+  /** Opens the page without looking for an app. @param {number} [timeout] */
+  async #openPage(timeout) {
     const browser = await this.#openBrowser();
     const before = this.#page;
     if (before && !before.isClosed() && !this.#problemWith(before)) return before;
@@ -157,14 +149,8 @@ export class PageWay {
         log(`the page's ${dialog.type()} was dismissed: ${lineOf(dialog.message())}`);
         dialog.dismiss().catch(() => {});
       });
-    const { href } = this.#url;
     try {
-      const response = await page
-        .goto(href, { waitUntil: 'domcontentloaded', timeout: this.#timeout })
-        .catch(({ message }) => {
-          throw new UserError(`${href} cannot be opened: ${lineOf(message)}`);
-        });
-      await this.#requireApp(page, response?.status() ?? 0);
+      await this.#visit(page, timeout);
     } catch (error) {
       await this.#leave(page);
       throw error;
@@ -190,12 +176,18 @@ export class PageWay {
 
   /**
    * @param {Page} page
-   * @param {number} status
-   * @throws {UserError} if the server gave something else than the app: an error, another origin, or a form for a password elsewhere
+   * @param {number} [timeout]
+   * @throws {UserError} if the server gives something else than the app: an error, another origin, or a form for a password elsewhere
    */
-  async #requireApp(page, status) {
+  async #visit(page, timeout) {
     const { href, pathname } = this.#url;
     const login = `run: abp-bridge-gateway login ${href}`;
+    const response = await page
+      .goto(href, { waitUntil: 'domcontentloaded', timeout })
+      .catch(({ message }) => {
+        throw new UserError(`${href} cannot be opened: ${lineOf(message)}`);
+      });
+    const status = response?.status() ?? 0;
     if (status >= 400) {
       const hint = status === 401 || status === 403 ? `. If it asks for a login, ${login}` : '';
       throw new UserError(`${href} answered with status ${status}${hint}`);
@@ -203,9 +195,8 @@ export class PageWay {
     const problem = this.#problemWith(page);
     if (problem) throw problem;
     const where = new URL(page.url()).pathname;
-    if (where === pathname) return;
-    const form = await page.$('input[type=password]').catch(() => null);
-    if (form) throw new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`);
+    const isLogin = where !== pathname && (await page.$('input[type=password]').catch(() => null));
+    if (isLogin) throw new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`);
   }
 
   // --- The browser -----------------------------------------------------------------------------------
@@ -218,16 +209,13 @@ export class PageWay {
     this.#launch ??= (cdp ? this.#attach(cdp) : this.#start(isForPerson)).finally(
       () => (this.#launch = undefined),
     );
-    const browser = await this.#launch;
-    if (this.#closed) {
-      await this.#end(browser);
-      throw new UserError('The gateway is closing');
-    }
-    this.#browser = browser;
-    return browser;
+    this.#browser = await this.#launch;
+    if (!this.#closed) return this.#browser;
+    await this.release();
+    throw new UserError('The gateway is closing');
   }
 
-  /** @param {string} cdp address of a browser that runs @returns {Promise<Browser>} */
+  /** @param {string} cdp address of a browser that runs */
   async #attach(cdp) {
     const { default: puppeteer } = await import('puppeteer-core');
     const where = /^wss?:/.test(cdp) ? { browserWSEndpoint: cdp } : { browserURL: cdp };
@@ -279,17 +267,6 @@ export class PageWay {
     }
   }
 
-  /** @param {Browser} browser */
-  async #end(browser) {
-    if (this.#values.cdp) {
-      await this.#page?.close().catch(() => {});
-      return browser.disconnect();
-    }
-    await this.#saveCookies();
-    await browser.close();
-    await this.#removeFolder();
-  }
-
   /** A browser that has ended tells nothing any more. */
   async #saveCookies() {
     if (this.#session && this.profile)
@@ -312,7 +289,15 @@ export class PageWay {
   async release() {
     const browser = this.#browser ?? (await this.#launch?.catch(() => undefined));
     this.#browser = undefined;
-    if (browser) await this.#end(browser).catch(() => {});
+    if (this.#values.cdp) {
+      await this.#page?.close().catch(() => {});
+      await browser?.disconnect().catch(() => {});
+      return;
+    }
+    if (!browser) return;
+    await this.#saveCookies();
+    await browser.close().catch(() => {});
+    await this.#removeFolder();
   }
 
   /** Ends the browser without asking it. */

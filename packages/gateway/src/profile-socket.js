@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { join, resolve } from 'node:path';
-import { Channel } from './channel.js';
+import { dirname, join, resolve } from 'node:path';
+import { deserialize, serialize } from 'node:v8';
 import { UserError } from './errors.js';
 import { makePrivate } from './profile.js';
 
@@ -17,6 +17,56 @@ const VERSION = 2;
 const MAX_PATH = 88;
 /** Sockets that go away while they are dialled. */
 const MAX_TRIES = 10;
+/** Bytes of a message, and of its length. */
+const MAX_MESSAGE = 256 << 20;
+const HEAD = 4;
+
+/** @typedef {ReturnType<typeof channelOf>} Channel */
+
+/**
+ * Messages over a socket: whatever `v8.serialize` can say, each behind its length. What is no message ends it.
+ * @param {import('node:net').Socket} socket
+ */
+function channelOf(socket) {
+  /** A transport, as `abp-bridge/rpc` takes it. */
+  const channel = {
+    /** @type {(message: any, ports: readonly any[]) => void} */
+    onMessage() {},
+    onClose() {},
+    /** @param {unknown} message @throws {Error} if it cannot be said */
+    post(message) {
+      if (!socket.writable) return;
+      const body = serialize(message);
+      const head = Buffer.alloc(HEAD);
+      head.writeUInt32BE(body.length);
+      socket.write(head);
+      socket.write(body);
+    },
+    /** Sends what is left, and ends. */
+    close: () => socket.destroySoon(),
+  };
+  /** Of the message that comes next, once that is known. @type {number | undefined} */
+  let length;
+  socket.on('readable', () => {
+    try {
+      for (;;) {
+        length ??= socket.read(HEAD)?.readUInt32BE();
+        if (length === undefined) return;
+        if (!length || length > MAX_MESSAGE) return void socket.destroy();
+        const body = socket.read(length);
+        if (!body) return;
+        length = undefined;
+        channel.onMessage(deserialize(body), []);
+      }
+    } catch {
+      socket.destroy();
+    }
+  });
+  // What went wrong is the end all the same.
+  socket.on('error', () => {});
+  socket.on('close', () => channel.onClose());
+  return channel;
+}
 
 /**
  * @param {string} profile folder of it
@@ -36,20 +86,17 @@ export function socketPathOf(profile, platform = process.platform) {
 /** @param {string} path @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens */
 async function dial(path) {
   const socket = connect(path);
-  return once(socket, 'connect').then(
-    () => socket,
-    (error) => {
-      if (error.code === 'ENOENT') return undefined;
-      if (error.code !== 'ECONNREFUSED') throw error;
-      return bury(path);
-    },
-  );
+  try {
+    await once(socket, 'connect');
+    return socket;
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (code === 'ECONNREFUSED') return bury(path);
+    if (code !== 'ENOENT') throw error;
+  }
 }
 
-/**
- * Removes a socket whose process was killed. Another process may have replaced it by now: then that one is dialled.
- * @param {string} path
- */
+/** Removes a socket whose process was killed, unless another has replaced it by now: that one is dialled. @param {string} path */
 async function bury(path) {
   const aside = `${path}.${process.pid}`;
   try {
@@ -64,17 +111,12 @@ async function bury(path) {
     return socket;
   } catch {
     rmSync(aside, { force: true });
-    return undefined;
   }
 }
 
-/**
- * @param {string} path
- * @param {(channel: Channel) => void} accept
- * @returns {Promise<import('node:net').Server | undefined>} undefined if somebody else was faster
- */
+/** @param {string} path @param {(channel: Channel) => void} accept @returns undefined if somebody else was faster */
 async function listen(path, accept) {
-  const server = createServer((socket) => accept(new Channel(socket)));
+  const server = createServer((socket) => accept(channelOf(socket)));
   // This user's alone, from the first moment.
   const mask = process.umask(0o177);
   try {
@@ -82,21 +124,12 @@ async function listen(path, accept) {
   } finally {
     process.umask(mask);
   }
-  return once(server, 'listening').then(
-    () => server,
-    (error) => {
-      if (error.code === 'EADDRINUSE') return undefined;
-      throw error;
-    },
-  );
-}
-
-/** The folder of a socket must be this user's: else another could listen there. @param {string} path */
-function makeFolder(path) {
-  makePrivate(path);
-  const { uid, mode } = lstatSync(path);
-  const isOwn = uid === process.getuid?.() && (mode & 0o022) === 0;
-  if (!isOwn) throw new UserError(`${path} belongs to another user, or others can write to it`);
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EADDRINUSE') throw error;
+  }
 }
 
 /**
@@ -109,10 +142,17 @@ function makeFolder(path) {
 export async function takeProfile(profile, accept) {
   const path = socketPathOf(profile);
   makePrivate(profile);
-  if (process.platform !== 'win32') makeFolder(join(path, '..'));
+  if (process.platform !== 'win32') {
+    const folder = dirname(path);
+    makePrivate(folder);
+    const { uid, mode } = lstatSync(folder);
+    // Else another user could listen there.
+    if (uid !== process.getuid?.() || mode & 0o022)
+      throw new UserError(`${folder} belongs to another user, or others can write to it`);
+  }
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const socket = await dial(path);
-    if (socket) return { channel: new Channel(socket) };
+    if (socket) return { channel: channelOf(socket) };
     const server = await listen(path, accept);
     if (server) return { server };
   }

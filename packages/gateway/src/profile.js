@@ -35,11 +35,7 @@ export function profileOf(origin) {
   return join(dataFolder(), 'abp-bridge-gateway', 'profiles', name);
 }
 
-/**
- * The process that holds a profile. Chromium writes it into a link; on Windows it does not say.
- * @param {string} profile
- * @returns {number | undefined}
- */
+/** The process that holds a profile, NaN if it is another user's. Chromium writes it into a link, but on Windows. @param {string} profile */
 function holderOf(profile) {
   try {
     const [, host, pid] = /^(.*)-(\d+)$/.exec(readlinkSync(join(profile, 'SingletonLock'))) ?? [];
@@ -47,8 +43,7 @@ function holderOf(profile) {
     process.kill(Number(pid), 0);
     return Number(pid);
   } catch (error) {
-    const alive = /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM';
-    return alive ? NaN : undefined;
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM' ? NaN : undefined;
   }
 }
 
@@ -60,11 +55,7 @@ export function profileInUse(profile, pid) {
   );
 }
 
-/**
- * Makes the folder, and waits until a browser that is on its way out has let it go.
- * @param {string} profile
- * @throws {UserError} when it is in use and stays so
- */
+/** Makes the folder, and waits until a browser that is on its way out has let it go. @param {string} profile @throws {UserError} when it is in use and stays so */
 export async function claimProfile(profile) {
   makePrivate(profile);
   for (let waited = 0; ; waited += POLL) {
@@ -92,9 +83,10 @@ function read(profile, name) {
 /** @param {string} profile @param {string} name @param {object} value */
 function write(profile, name, value) {
   const path = join(profile, name);
+  const draft = `${path}.${process.pid}`;
   makePrivate(profile);
-  writeFileSync(`${path}.${process.pid}`, JSON.stringify(value), { mode: 0o600 });
-  renameSync(`${path}.${process.pid}`, path);
+  writeFileSync(draft, JSON.stringify(value), { mode: 0o600 });
+  renameSync(draft, path);
 }
 
 /** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
@@ -124,27 +116,17 @@ export async function restoreSessionCookies(session, profile) {
 /** An address may hold what is nobody else's to read. @param {URL} url */
 const keyOf = (url) => createHash('sha256').update(url.href).digest('hex');
 
-/** @param {string} profile @returns {Record<string, unknown>} by address, the oldest first */
+/** What apps could do, by address, the oldest first. @param {string} profile @returns {Record<string, any>} */
 const learntIn = (profile) => Object(read(profile, CAPABILITIES));
 
-/**
- * @param {string} profile
- * @param {URL} url
- * @returns {import('./tools.js').Capability[] | undefined} undefined if nothing is known
- */
+/** @param {string} profile @param {URL} url @returns {import('./tools.js').Capability[] | undefined} undefined if nothing is known */
 export function recall(profile, url) {
-  const all = learntIn(profile);
-  const found = Object.hasOwn(all, keyOf(url)) ? all[keyOf(url)] : undefined;
+  const found = learntIn(profile)[keyOf(url)];
   const isList = Array.isArray(found) && found.every((each) => typeof each?.name === 'string');
   return isList ? found : undefined;
 }
 
-/**
- * Remembers what an app can do; where that cannot be, the next start waits for the app.
- * @param {string} profile
- * @param {URL} url
- * @param {import('./tools.js').Capability[]} capabilities
- */
+/** Remembers what an app can do. @param {string} profile @param {URL} url @param {import('./tools.js').Capability[]} capabilities */
 export function learn(profile, url, capabilities) {
   if (JSON.stringify(capabilities).length > MAX_LENGTH) return;
   const others = Object.entries(learntIn(profile)).filter(([each]) => each !== keyOf(url));
@@ -152,6 +134,6 @@ export function learn(profile, url, capabilities) {
   try {
     write(profile, CAPABILITIES, Object.fromEntries(kept));
   } catch {
-    // See above.
+    // The next start waits for the app.
   }
 }

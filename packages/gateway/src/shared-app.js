@@ -24,12 +24,16 @@ const ENDED = 'The gateway that had the browser has ended';
 /**
  * @typedef {import('./app.js').CallOptions} CallOptions
  * @typedef {import('./app.js').Result} Result
- * @typedef {import('./app.js').Capability[]} Capabilities
- * @typedef {import('./channel.js').Channel} Channel
+ * @typedef {import('./profile-socket.js').Channel} Channel
  */
 
-/** @param {Channel} channel */
-const peerOf = (channel) => createPeer(channel, { dialect: 'lsp' });
+/** @param {Channel} channel @param {() => never} [onRequest] */
+const peerOf = (channel, onRequest) => createPeer(channel, { dialect: 'lsp', onRequest });
+
+/** @param {string} message @param {unknown} [data] @returns {never} */
+function refuseWith(message, data) {
+  throw new RpcError(REFUSED, message, data);
+}
 
 // --- Whoever has the browser -----------------------------------------------------------------------
 
@@ -43,11 +47,11 @@ export function shareApp(channel, app) {
   const abortAll = (/** @type {string} */ reason) => {
     for (const { stop } of calls.values()) stop.abort(reason);
   };
-  const tell = async () => {
-    const capabilities = await app.knownCapabilities();
-    if (capabilities) peer.notify('capabilities', { capabilities });
-  };
-  const watcher = () => void tell().catch(() => {});
+  const watcher = () =>
+    app.knownCapabilities()?.then(
+      (capabilities) => peer.notify('capabilities', { capabilities }),
+      () => {},
+    );
   app.watchers.add(watcher);
   const closed = peer.closed.then(() => {
     app.watchers.delete(watcher);
@@ -56,12 +60,11 @@ export function shareApp(channel, app) {
 
   peer.handle('open', async ({ url }) => {
     if (url !== app.url.href) {
-      const message = `The gateway with process id ${process.pid} has this profile open for ${app.url.href}: give that address, another profile with --profile, or a throwaway one with --temporary`;
-      throw new RpcError(REFUSED, message);
+      refuseWith(
+        `The gateway with process id ${process.pid} has this profile open for ${app.url.href}: give that address, another profile with --profile, or a throwaway one with --temporary`,
+      );
     }
-    const client = await app.open().catch(({ message }) => {
-      throw new RpcError(REFUSED, message);
-    });
+    const client = await app.open().catch(({ message }) => refuseWith(message));
     return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
   });
   peer.handle('call', async ({ id, name, params, timeout, owner, asks }, { progress, request }) => {
@@ -89,7 +92,7 @@ export function shareApp(channel, app) {
   peer.onNotification('cancel', ({ id, reason }) => calls.get(id)?.stop.abort(reason));
   peer.handle('release', async () => {
     const problem = await app.release();
-    if (problem) throw new RpcError(REFUSED, problem);
+    if (problem) refuseWith(problem);
   });
   return {
     closed,
@@ -106,12 +109,7 @@ export function shareApp(channel, app) {
 }
 
 /** Refuses the profile to whoever wants it. @param {Channel} channel @param {string} message */
-export function refuse(channel, message) {
-  const onRequest = () => {
-    throw new RpcError(REFUSED, message);
-  };
-  createPeer(channel, { dialect: 'lsp', onRequest });
-}
+export const refuse = (channel, message) => void peerOf(channel, () => refuseWith(message));
 
 // --- Whoever uses it -------------------------------------------------------------------------------
 
@@ -132,7 +130,7 @@ export async function askToRelease(channel) {
 /** An app in the browser of another gateway. */
 export class BorrowedApp {
   #peer;
-  /** @type {Capabilities} */
+  /** @type {import('./app.js').Capability[]} */
   #capabilities = [];
   /** What the calls under way were given, by number. @type {Map<number, CallOptions>} */
   #calls = new Map();
@@ -142,16 +140,14 @@ export class BorrowedApp {
   connected = true;
   /** What the app says it is. @type {import('./app.js').Client['app'] | undefined} */
   app;
-  /** Hears that the app can do something else than before. @type {() => void} */
-  onCapabilitiesChanged = () => {};
 
-  /** @param {Channel} channel */
-  constructor(channel) {
+  /** @param {Channel} channel @param {() => void} onChange hears that the app can do something else than before */
+  constructor(channel, onChange) {
     const peer = (this.#peer = peerOf(channel));
     void peer.closed.then(() => (this.connected = false));
     peer.onNotification('capabilities', ({ capabilities }) => {
       this.#capabilities = capabilities;
-      this.onCapabilitiesChanged();
+      onChange();
     });
     peer.handle('ask', async ({ id, question }, { signal }) => {
       try {
@@ -160,7 +156,7 @@ export class BorrowedApp {
         throw new AbpError('NOT_SUPPORTED', 'The caller does not support elicitation');
       } catch (error) {
         const { code, message } = /** @type {AbpError} */ (error);
-        throw new RpcError(REFUSED, message, { code });
+        refuseWith(message, { code });
       }
     });
   }
@@ -195,7 +191,6 @@ export class BorrowedApp {
   /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
   async call(name, params, options) {
     const { signal, timeout, owner, onProgress, onChunk, ask } = options;
-    if (signal?.aborted) return cancelled(signal.reason);
     const id = ++this.#last;
     this.#calls.set(id, options);
     const cancel = () => {
@@ -203,7 +198,9 @@ export class BorrowedApp {
       if (this.connected) this.#peer.notify('cancel', { id, reason });
     };
     signal?.addEventListener('abort', cancel);
-    const about = { id, name, params, timeout, owner: this.#numberOf(owner), asks: Boolean(ask) };
+    if (owner && !this.#owners.has(owner)) this.#owners.set(owner, id);
+    const number = owner ? this.#owners.get(owner) : 0;
+    const about = { id, name, params, timeout, owner: number, asks: Boolean(ask) };
     try {
       return await this.#peer.request('call', about, {
         onProgress: ({ info, text, count }) => (info ? onProgress?.(info) : onChunk?.(text, count)),
@@ -211,32 +208,23 @@ export class BorrowedApp {
     } catch (error) {
       const { data, message } = /** @type {RpcError & { data?: any }} */ (error);
       return data?.closedBy
-        ? failure('DISCONNECTED', ENDED, true)
-        : failure('OPERATION_FAILED', message, false);
+        ? failed('DISCONNECTED', ENDED, { retryable: true })
+        : failed('OPERATION_FAILED', message);
     } finally {
       this.#calls.delete(id);
       signal?.removeEventListener('abort', cancel);
     }
   }
-
-  /** @param {object} [owner] */
-  #numberOf(owner) {
-    if (!owner) return 0;
-    const number = this.#owners.get(owner) ?? ++this.#last;
-    this.#owners.set(owner, number);
-    return number;
-  }
 }
 
-/** @param {string} code @param {string} message @param {boolean} retryable */
-const failure = (code, message, retryable) => ({
-  success: /** @type {const} */ (false),
+/**
+ * The response to a call that has failed here, not in the app.
+ * @param {string} code @param {string} message
+ * @param {{ retryable?: boolean, cancelled?: boolean, metadata?: import('./app.js').Response['metadata'] }} [more]
+ * @returns {Result}
+ */
+export const failed = (code, message, { retryable = false, ...more } = {}) => ({
+  success: false,
   error: { code, message, retryable },
-});
-
-/** The response to a call that was cancelled before the app was called. @param {any} reason @returns {Result} */
-export const cancelled = (reason) => ({
-  ...failure('CANCELLED', String(reason?.message ?? reason), true),
-  cancelled: true,
-  metadata: { outcome: 'unstarted' },
+  ...more,
 });

@@ -54,11 +54,7 @@ const MAX_BYTES = 64 << 20;
  * @property {() => void} cancel
  */
 
-/**
- * @param {CDPSession} session with the browser
- * @param {string} folder where the browser writes them
- * @param {(download: Download) => boolean} claim whether a call takes it
- */
+/** @param {CDPSession} session with the browser @param {string} folder where it writes them @param {(download: Download) => boolean} claim whether a call takes it */
 export async function attendDownloads(session, folder, claim) {
   /** @type {Map<string, { name: string, settle: (isWhole: boolean) => void }>} */
   const pending = new Map();
@@ -82,16 +78,13 @@ export async function attendDownloads(session, folder, claim) {
   });
   session.on('Browser.downloadProgress', ({ guid, state, receivedBytes }) => {
     const download = pending.get(guid);
-    if (!download) return;
-    if (state === 'inProgress') {
-      if (receivedBytes > MAX_BYTES) cancel(guid);
-      return;
-    }
+    const isTooLarge = receivedBytes > MAX_BYTES;
+    if (state === 'inProgress' && download && isTooLarge) cancel(guid);
+    if (state === 'inProgress' || !download) return;
     pending.delete(guid);
-    const isWhole = state === 'completed' && receivedBytes <= MAX_BYTES;
-    if (!isWhole) {
+    const isWhole = state === 'completed' && !isTooLarge;
+    if (!isWhole)
       log(`a download failed, or had more than ${MAX_BYTES} bytes: ${lineOf(download.name)}`);
-    }
     download.settle(isWhole);
   });
   await session.send('Browser.setDownloadBehavior', {

@@ -17,14 +17,13 @@ export function deferred() {
  */
 export async function unlessAborted(promise, signal) {
   const { promise: aborted, resolve } = deferred();
-  const abort = () => resolve(undefined);
-  if (signal?.aborted) abort();
-  signal?.addEventListener('abort', abort, { once: true });
+  if (signal?.aborted) resolve(undefined);
+  signal?.addEventListener('abort', resolve);
   try {
-    const value = await Promise.race([aborted, promise]);
+    await Promise.race([aborted, promise]);
     signal?.throwIfAborted();
-    return /** @type {T} */ (value);
+    return await promise;
   } finally {
-    signal?.removeEventListener('abort', abort);
+    signal?.removeEventListener('abort', resolve);
   }
 }

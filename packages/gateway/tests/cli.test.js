@@ -17,6 +17,7 @@ test('each command has help, and the program lists them', async () => {
 
 for (const [what, args] of Object.entries({
   'a command that there is not': ['frobnicate'],
+  'a command that objects have': ['constructor'],
   'an option that there is not': ['doctor', '--frobnicate'],
   'too many arguments': ['doctor', 'now'],
 })) {

@@ -1,14 +1,14 @@
 /** `call`: calls a capability once, and prints what becomes of it. */
-import { appOf, hasStopped } from '../app.js';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { appOf, hasStopped } from '../app.js';
 import { EXIT, log, seconds, usageError } from '../errors.js';
+import { requireWritable, saveAll } from '../files.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
-import { requireWritable, saveAll } from '../files.js';
 
 /** Characters of a failure's message that a terminal shows. */
 const MAX_MESSAGE = 2000;
@@ -29,44 +29,38 @@ async function readParams(argument = '{}') {
   }
 }
 
-/**
- * @param {[string, string, string?]} positionals
- * @param {import('../commands.js').Values} values
- * @param {{ version: string }} context
- */
+/** @type {import('../commands.js').Execute} */
 export async function execute([address, capability, argument], values, context) {
   const timeout = seconds(values.timeout, 'timeout');
   const params = await readParams(argument);
   if (values.out) await requireWritable(values.out);
   const app = appOf(address, values, context);
   const stop = new AbortController();
+  const { signal } = stop;
   const view = progressView(process.stderr);
-  const interrupt = (/** @type {string} */ signal) => {
-    if (stop.signal.aborted) {
+  const interrupt = (/** @type {string} */ name) => {
+    if (signal.aborted) {
       app.kill();
       process.exit(EXIT.CANCELLED);
     }
     view.end();
     log('cancelling; press Ctrl-C again to leave at once');
-    const isKey = signal === 'SIGINT';
-    stop.abort(isKey ? 'the user pressed Ctrl-C' : `the program was ended by ${signal}`);
+    stop.abort(name === 'SIGINT' ? 'the user pressed Ctrl-C' : `the program was ended by ${name}`);
   };
   process.on('SIGINT', interrupt);
   process.on('SIGTERM', interrupt);
   try {
     // Whoever cannot be reached is another matter than a call that failed.
-    const opened = app.open();
-    try {
-      await unlessAborted(opened, stop.signal);
-    } catch (error) {
-      if (!stop.signal.aborted) throw error;
-      opened.catch(() => {});
-      log(`cancelled before the app was called: ${stop.signal.reason}`);
+    await unlessAborted(app.open(), signal).catch((error) => {
+      if (!signal.aborted) throw error;
+    });
+    if (signal.aborted) {
+      log(`cancelled before the app was called: ${signal.reason}`);
       return EXIT.CANCELLED;
     }
     let streamed = false;
     const response = await app.call(capability, params, {
-      signal: stop.signal,
+      signal,
       timeout,
       onProgress: view.show,
       // With --json they are in the result.
@@ -79,7 +73,7 @@ export async function execute([address, capability, argument], values, context) 
       ...(process.stdin.isTTY && { ask: askAtTerminal }),
     });
     view.end();
-    return await print(response, values, stop.signal.aborted, streamed);
+    return await print(response, values, signal.aborted, streamed);
   } finally {
     process.off('SIGINT', interrupt);
     process.off('SIGTERM', interrupt);
@@ -88,8 +82,8 @@ export async function execute([address, capability, argument], values, context) 
 }
 
 /**
- * @param {Awaited<ReturnType<import('../app.js').App['call']>>} response
- * @param {{ json?: boolean, out?: string }} values
+ * @param {import('../app.js').Result} response
+ * @param {import('../commands.js').Values} values
  * @param {boolean} interrupted
  * @param {boolean} streamed whether chunks were printed when they came
  * @returns {Promise<number>} the exit code
@@ -122,10 +116,11 @@ async function print(response, values, interrupted, streamed) {
     log(`${lineOf(code)}: ${why}${retryable === true ? ' (trying again may help)' : ''}`);
     return EXIT.FAILED;
   }
-  const unknown = timedOut || hasStopped(plain) ? '' : '; whether the app has stopped is not known';
+  const isKnown = timedOut || hasStopped(plain);
   if (timedOut) log(`${lineOf(code)}: ${why}`);
-  else log(interrupted ? `cancelled (${why})${unknown}` : `the app cancelled: ${why}`);
+  else if (!interrupted) log(`the app cancelled: ${why}`);
+  else log(`cancelled (${why})${isKnown ? '' : '; whether the app has stopped is not known'}`);
   const sentence = sentenceOf(plain.metadata ?? {});
-  if (sentence && !unknown) log(sentence);
+  if (sentence && isKnown) log(sentence);
   return timedOut ? EXIT.TIMEOUT : interrupted ? EXIT.CANCELLED : EXIT.FAILED;
 }

@@ -1,71 +1,65 @@
 /** `doctor`: what there is, what is missing, and the line that mends it. */
-import { execFile } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
 import { EXIT } from '../errors.js';
 import { lineOf } from '../texts.js';
-import { browserMend, findBrowser } from '../find-browser.js';
+import { BROWSER_MEND, findBrowser } from '../find-browser.js';
 
 const require = createRequire(import.meta.url);
 
 /** The oldest release of Node that the program runs on. */
 const MIN_NODE = [20, 16];
 
-/** @param {string} name */
-function versionOf(name) {
-  for (const folder of require.resolve.paths(name) ?? []) {
-    try {
-      return JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')).version;
-    } catch {
-      // It is in another of these folders.
-    }
+const OPTIONS = /** @type {const} */ ({ timeout: 20_000, encoding: 'utf8', stdio: 'pipe' });
+
+/** What is found, or undefined if it cannot be. @template T @param {() => T} find */
+function attempt(find) {
+  try {
+    return find();
+  } catch {
+    return undefined;
   }
-  return undefined;
 }
 
-/** @param {string[]} _positionals @param {{ browser?: string }} values @param {import('../commands.js').Context} context */
+/** A package's version. @param {string} name */
+function versionOf(name) {
+  const folders = require.resolve.paths(name) ?? [];
+  const read = (/** @type {string} */ folder) =>
+    attempt(() => JSON.parse(readFileSync(`${folder}/${name}/package.json`, 'utf8')).version);
+  return folders.map(read).find(Boolean);
+}
+
+/** @type {import('../commands.js').Execute} */
 export async function execute(_positionals, values, { version, dependencies = {} }) {
-  let missing = 0;
-  /** @param {string} what @param {string | undefined} found @param {string} mend */
-  const report = (what, found, mend) => {
-    if (!found) missing++;
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
+  const path = attempt(() => findBrowser(values.browser));
+  const install = 'npm install abp-bridge-gateway';
+  /** What, the version that was found, and what mends it. @type {(string | undefined)[][]} */
+  const rows = [
+    ['abp-bridge-gateway', version, ''],
+    [
+      `Node ${MIN_NODE.join('.')} or later`,
+      isNew ? process.versions.node : undefined,
+      'install a current Node: https://nodejs.org',
+    ],
+    ...Object.keys(dependencies).map((name) => [name, versionOf(name), install]),
+    ['a browser', path, BROWSER_MEND],
+  ];
+  if (path) {
+    const run = () => execFileSync(path, ['--version'], OPTIONS);
+    const mend = `${path} does not start: try ${path} --version`;
+    rows.push(['its version', lineOf(attempt(run)) || undefined, mend]);
+  }
+  for (const [what, found, mend] of rows) {
     process.stdout.write(
       found ? `ok       ${what}: ${found}\n` : `missing  ${what}\n         mend: ${mend}\n`,
     );
-  };
-  report('abp-bridge-gateway', version, '');
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
-  report(
-    `Node ${MIN_NODE.join('.')} or later`,
-    isNew ? process.versions.node : undefined,
-    'install a current Node: https://nodejs.org',
-  );
-  for (const name of Object.keys(dependencies)) {
-    report(name, versionOf(name), 'npm install abp-bridge-gateway');
   }
-  let path;
-  try {
-    path = findBrowser(values.browser);
-  } catch {
-    // Told by the line below.
-  }
-  report('a browser', path, browserMend());
-  if (path) {
-    const { stdout } = await promisify(execFile)(path, ['--version'], { timeout: 20_000 }).catch(
-      () => ({ stdout: '' }),
-    );
-    report(
-      'its version',
-      lineOf(stdout) || undefined,
-      `${path} does not start: try ${path} --version`,
-    );
-  }
-  if (process.platform === 'linux' && process.getuid?.() === 0) {
+  if (process.platform === 'linux' && process.getuid?.() === 0)
     process.stdout.write(
       'note     as root, browsers run without their sandbox: use another user where you can\n',
     );
-  }
-  return missing ? EXIT.UNREACHABLE : EXIT.OK;
+  return rows.every(([, found]) => found) ? EXIT.OK : EXIT.UNREACHABLE;
 }

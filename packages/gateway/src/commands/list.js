@@ -5,41 +5,33 @@ import { cleanText, jsonText, lineOf } from '../texts.js';
 /** Characters of a description that a terminal shows. */
 const MAX_DESCRIPTION = 500;
 
-/** Whether a capability can be called now, and why not. @param {import('../app.js').Capability} capability */
-function availability({ available, requirements }) {
+/** What a terminal shows of one. @param {import('../app.js').Capability} capability */
+function linesOf({ name, description, available, requirements, deprecated, inputSchema }) {
   const unmet = (Array.isArray(requirements) ? requirements : []).filter((r) => r?.met === false);
-  const why = unmet.map(({ description, resolution }) =>
-    [lineOf(description), lineOf(resolution)].filter(Boolean).join(': '),
-  );
-  return { available: available !== false && !unmet.length, why };
+  const isAvailable = available !== false && !unmet.length;
+  const about = cleanText(description, MAX_DESCRIPTION);
+  return [
+    `${lineOf(name)}${isAvailable ? '' : '  (not available)'}${deprecated === true ? '  (deprecated)' : ''}`,
+    ...(about ? about.split('\n').map((line) => `    ${line}`) : []),
+    ...unmet.map(
+      (each) =>
+        `    needs: ${[lineOf(each.description), lineOf(each.resolution)].filter(Boolean).join(': ')}`,
+    ),
+    ...(inputSchema ? [`    takes: ${lineOf(JSON.stringify(inputSchema), 2000)}`] : []),
+  ];
 }
 
-/** @param {[string]} positionals @param {import('../commands.js').Values} values @param {{ version: string }} context */
+/** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
   try {
     const client = await app.open();
     const capabilities = await client.listCapabilities();
-    if (values.json) {
-      const shown = { app: client.app, capabilities };
-      process.stdout.write(`${jsonText(shown, 2)}\n`);
-      return;
-    }
-    const { name, version } = client.app ?? {};
-    const lines = [`${lineOf(name)} ${lineOf(version)}`.trim(), ''];
-    for (const capability of capabilities) {
-      const { available, why } = availability(capability);
-      lines.push(
-        `${lineOf(capability.name)}${available ? '' : '  (not available)'}${capability.deprecated === true ? '  (deprecated)' : ''}`,
-      );
-      const description = cleanText(capability.description, MAX_DESCRIPTION);
-      if (description) lines.push(...description.split('\n').map((line) => `    ${line}`));
-      for (const reason of why) lines.push(`    needs: ${reason}`);
-      if (capability.inputSchema) {
-        lines.push(`    takes: ${lineOf(JSON.stringify(capability.inputSchema), 2000)}`);
-      }
-    }
-    process.stdout.write(`${lines.join('\n')}\n`);
+    const title = `${lineOf(client.app?.name)} ${lineOf(client.app?.version)}`.trim();
+    const text = values.json
+      ? jsonText({ app: client.app, capabilities }, 2)
+      : [title, '', ...capabilities.flatMap(linesOf)].join('\n');
+    process.stdout.write(`${text}\n`);
   } finally {
     await app.close();
   }

@@ -5,21 +5,17 @@ import { PageWay } from '../page-way.js';
 import { takeProfile } from '../profile-socket.js';
 import { askToRelease, refuse } from '../shared-app.js';
 
-/**
- * Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it.
- * @param {string} profile
- * @returns {Promise<import('node:net').Server>}
- */
+/** Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it. @param {string} profile */
 async function claim(profile) {
+  const why = `The login window of process ${process.pid} has this profile: log in there and close it`;
   for (;;) {
-    const why = `The login window of process ${process.pid} has this profile: log in there and close it`;
     const { server, channel } = await takeProfile(profile, (other) => refuse(other, why));
     if (server) return server;
     await askToRelease(channel);
   }
 }
 
-/** @param {[string]} positionals @param {import('../commands.js').Values} values */
+/** @type {import('../commands.js').Execute} */
 export async function execute([address], values) {
   const url = appUrl(address);
   if (!/^http/.test(url.protocol))

@@ -18,15 +18,13 @@
 import { discover, isPublic } from 'abp-bridge/discover';
 import { hasStopped } from './app.js';
 import { InvalidRequest } from './errors.js';
-import { HANDLE_NAMES } from './mcp-tools.js';
 import { learn, recall } from './profile.js';
 import { MAX_MESSAGE, ResultFiles } from './files.js';
 import { failureOf, toolResult } from './results.js';
 import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
 import { cleanText } from './texts.js';
-import { ToolNames } from './tools.js';
-import { MAX_TOOLS, toolOf } from './tools.js';
+import { HANDLE_NAMES, MAX_TOOLS, ToolNames, toolOf } from './tools.js';
 import { unlessAborted } from './waiting.js';
 
 /** How long calls may take to stop when the gateway closes, in ms. */

@@ -1,6 +1,5 @@
 /** Progress as MCP takes it: it rises each time, ends before the result, and says now and then that there is life. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deferred } from './waiting.js';
 import { cleanText } from './texts.js';
 
 /** How long nothing may be heard of a call, in ms: hosts give up on what is silent. */
@@ -42,34 +41,33 @@ export function progressSender(progressToken, notify, ping) {
   /** @type {{ total?: number, message?: string }} */
   let rest = {};
   let stopped = false;
-  /** @type {ReturnType<typeof deferred<undefined>>} */
-  let flushed = deferred();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   /** What the client has not taken yet. @type {Notified[]} */
   const waiting = [];
-  let isSending = false;
+  /** Settles when it has taken all. @type {Promise<void> | undefined} */
+  let sending;
   const flush = async () => {
-    isSending = true;
     for (let params = waiting.shift(); params; params = waiting.shift()) {
       sentAt = performance.now();
       await notify(params).catch(() => {});
     }
-    isSending = false;
-    flushed.resolve(undefined);
-    flushed = deferred();
+    sending = undefined;
+  };
+  const live = () => send(last === -Infinity ? 0 : last + STEP);
+  const rearm = () => {
+    clearTimeout(timer);
+    timer = setTimeout(live, SIGN_OF_LIFE);
   };
   const send = (/** @type {number} */ progress) => {
     last = progress;
     // For a client that does not read, the last one wins.
     if (waiting.length === MAX_WAITING) waiting.pop();
     waiting.push({ progressToken, progress, ...rest });
-    if (!isSending) void flush();
-    clearTimeout(timer);
-    timer = setTimeout(live, SIGN_OF_LIFE);
+    sending ??= flush();
+    rearm();
   };
-  const live = () => send(last === -Infinity ? 0 : last + STEP);
-  timer = setTimeout(live, SIGN_OF_LIFE);
+  rearm();
   return {
     /** @param {Info} info */
     report(info) {
@@ -92,8 +90,7 @@ export function progressSender(progressToken, notify, ping) {
      */
     async drain() {
       if (sentAt === -Infinity) return;
-      if (isSending)
-        await Promise.race([flushed.promise, sleep(MAX_DRAIN, undefined, { ref: false })]);
+      if (sending) await Promise.race([sending, sleep(MAX_DRAIN, undefined, { ref: false })]);
       if (ping) return void (await ping().catch(() => {}));
       const left = sentAt + DRAIN - performance.now();
       if (left > 0) await sleep(left);

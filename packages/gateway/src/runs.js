@@ -11,7 +11,7 @@ import { Tasks, ready } from 'abp-bridge/tasks';
 import { InvalidRequest } from './errors.js';
 import { DECLINED, formOf, responseOf } from './questions.js';
 import { undelivered } from './results.js';
-import { deferred } from './waiting.js';
+import { deferred, unlessAborted } from './waiting.js';
 
 /** Calls under way, and results that are kept, of all clients. */
 const MAX_RUNS = 1024;
@@ -19,16 +19,11 @@ const MAX_RUNS = 1024;
 export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
 
 /**
- * @typedef {import('./results.js').ToolResult} ToolResult
- * @typedef {import('./progress.js').Info} Info
  * @typedef {object | undefined} Owner the session of a client; undefined where the protocol has none. What has no owner
  *   belongs to whoever knows its id
- *
- * @typedef {object} Pending a question of the app's that is open
- * @property {string} key
- * @property {import('./questions.js').Form} form
- * @property {(response: unknown) => void} settle
- * @property {Promise<unknown>} answered
+ * @typedef {import('./questions.js').Form} Form
+ * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
+ *   app's that is open
  */
 
 /** What nobody can guess. */
@@ -41,9 +36,9 @@ export class Run {
   began = performance.now();
   /** When its state last changed. */
   updatedAt = this.createdAt;
-  /** Set when it has ended. @type {ToolResult | undefined} */
+  /** Set when it has ended. @type {import('./results.js').ToolResult | undefined} */
   result;
-  /** What the app reported last. @type {Info | undefined} */
+  /** What the app reported last. @type {import('./progress.js').Info | undefined} */
   progress;
   /** What the app waits for somebody to answer. @type {Pending | undefined} */
   question;
@@ -51,7 +46,7 @@ export class Run {
   isNamed = false;
   /** What its client must bring back, and for which request. @type {{ state: string, binding: string } | undefined} */
   round;
-  /** Hears of progress while a request waits for this. @type {(info: Info) => void} */
+  /** Hears of progress while a request waits for this. @type {(info: import('./progress.js').Info) => void} */
   onProgress = () => {};
   /** Settles when it has ended; never rejects. @type {Promise<void>} */
   ended;
@@ -59,9 +54,9 @@ export class Run {
   #controller = new AbortController();
   /** @type {string | undefined} */
   #reason;
-  /** @type {ReturnType<typeof deferred<undefined>>} */
+  /** Resolves with the next change of state. @type {ReturnType<typeof deferred<undefined>>} */
   #wake = deferred();
-  /** Questions are asked one after the other. */
+  /** Questions are asked one after the other. @type {Promise<unknown>} */
   #asking = Promise.resolve();
   #questions = 0;
   /** Requests that wait for it. */
@@ -74,7 +69,7 @@ export class Run {
    * @param {Owner} [options.owner]
    * @param {boolean} [options.promisesData] whether the tool has an output schema
    * @param {boolean} options.canAsk whether whoever called can be asked
-   * @param {(options: import('./app.js').CallOptions) => Promise<{ cancelled: boolean, result: ToolResult }>} options.execute
+   * @param {(options: import('./app.js').CallOptions) => Promise<{ cancelled: boolean, result: import('./results.js').ToolResult }>} options.execute
    */
   constructor(runs, { tool, owner, promisesData = false, canAsk, execute }) {
     this.tool = tool;
@@ -84,23 +79,23 @@ export class Run {
     if (!task) throw new InvalidRequest('Too many calls are in flight');
     this.#task = task;
     const { signal } = this.#controller;
+    const report = (/** @type {import('./progress.js').Info} */ info) => {
+      this.progress = info;
+      this.onProgress(info);
+    };
     let reports = false;
-    /** @type {import('./app.js').CallOptions} */
-    const options = {
+    this.ended = execute({
       signal,
       // Without a session each call is somebody else's.
       owner: owner ?? this,
       onProgress: (info) => {
         reports = true;
-        this.#report(info);
+        report(info);
       },
       // What an app streams is progress, too, unless it reports its own.
-      onChunk: (text, count) => {
-        if (!reports) this.#report({ progress: count, status: text });
-      },
+      onChunk: (text, count) => reports || report({ progress: count, status: text }),
       ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
-    };
-    this.ended = execute(options)
+    })
       // A result that cannot be handed on is this call's misfortune, and nobody else's.
       .catch((error) => ({ cancelled: false, result: undelivered(error) }))
       .then(({ cancelled, result }) => {
@@ -153,12 +148,6 @@ export class Run {
     this.touch();
   }
 
-  /** @param {Info} info */
-  #report(info) {
-    this.progress = info;
-    this.onProgress(info);
-  }
-
   /**
    * The next that happens to whoever waits.
    * @param {AbortSignal} signal of the request that waits
@@ -169,16 +158,13 @@ export class Run {
     if (signal.aborted) return 'aborted';
     if (this.result) return 'ended';
     if (this.question) return 'asked';
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    /** @type {ReturnType<typeof deferred<'late' | 'aborted'>>} */
+    /** @type {ReturnType<typeof deferred<'late'>>} */
     const { promise, resolve } = deferred();
-    if (ms !== Infinity) timer = setTimeout(resolve, Math.max(0, ms), 'late');
-    const abandon = () => resolve('aborted');
-    signal.addEventListener('abort', abandon);
-    const event = await Promise.race([this.#wake.promise, promise]);
+    const timer = ms === Infinity ? undefined : setTimeout(resolve, Math.max(0, ms), 'late');
+    const event = await unlessAborted(Promise.race([this.#wake.promise, promise]), signal).catch(
+      () => /** @type {const} */ ('aborted'),
+    );
     clearTimeout(timer);
-    signal.removeEventListener('abort', abandon);
     return event ?? this.next(signal, ms);
   }
 
@@ -186,13 +172,11 @@ export class Run {
   #ask(question, over) {
     const form = formOf(question);
     if (!form) throw new AbpError('NOT_SUPPORTED', `${question.method} cannot be shown as a form`);
-    const answer = this.#asking.then(() => this.#put(form, over));
-    this.#asking = answer.then(() => {});
-    return answer;
+    return (this.#asking = this.#asking.then(() => this.#put(form, over)));
   }
 
-  /** @param {import('./questions.js').Form} form @param {AbortSignal} over */
-  async #put(form, over) {
+  /** @param {Form} form @param {AbortSignal} over */
+  #put(form, over) {
     if (this.result || over.aborted || this.#controller.signal.aborted) return DECLINED;
     const { promise: answered, resolve } = deferred();
     const settle = (/** @type {unknown} */ response) => {
@@ -202,7 +186,6 @@ export class Run {
       this.#task.says('working');
       resolve(response);
     };
-    /** @type {Pending} */
     const pending = { key: `question-${++this.#questions}`, form, settle, answered };
     this.question = pending;
     over.addEventListener('abort', () => settle(DECLINED), { once: true });
@@ -212,12 +195,8 @@ export class Run {
 
   /** The question that is open, as MCP's newer version shows it. */
   get inputRequests() {
-    const { question } = this;
-    return (
-      question && {
-        [question.key]: { method: 'elicitation/create', params: question.form.params },
-      }
-    );
+    const { key, form } = this.question ?? {};
+    return key && { [key]: { method: 'elicitation/create', params: form?.params } };
   }
 
   /** Answers the question that is open. @param {unknown} result of `elicitation/create` */
@@ -226,13 +205,10 @@ export class Run {
     question?.settle(responseOf(question.form, result));
   }
 
-  /**
-   * Answers the question that is open, if its answer is among these.
-   * @param {Record<string, unknown> | undefined} answers by key
-   */
-  answerOneOf(answers) {
+  /** The same, if its answer is among these. @param {Record<string, unknown>} [answers] by key */
+  answerOneOf(answers = {}) {
     const key = this.question?.key;
-    if (key && answers && Object.hasOwn(answers, key)) this.answer(answers[key]);
+    if (key && Object.hasOwn(answers, key)) this.answer(answers[key]);
   }
 
   /**
@@ -256,25 +232,16 @@ export class Runs {
     rememberFor: PATIENCE_WITH_CLIENTS,
   });
 
-  /**
-   * What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed.
-   * @param {Owner} owner
-   */
+  /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {Owner} owner */
   of(owner) {
     return this.tasks.all.filter((run) => owner && run.owner === owner && run.isNamed);
   }
 
-  /**
-   * @param {unknown} id
-   * @param {Owner} owner who asks
-   * @returns {Run}
-   * @throws {InvalidRequest} when there is none of this owner's
-   */
+  /** @param {unknown} id @param {Owner} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */
   find(id, owner) {
     const run = this.tasks.find(id);
-    if (run?.owner !== owner || !run) {
+    if (run?.owner !== owner || !run)
       throw new InvalidRequest('This call is unknown, or its result is no longer kept');
-    }
     run.touch();
     return run;
   }
@@ -284,18 +251,17 @@ export class Runs {
    * @param {string} state
    * @param {string} binding
    * @param {Owner} owner who asks
-   * @param {Record<string, unknown> | undefined} answers by key; one that is missing is asked for again
+   * @param {Record<string, unknown>} [answers] by key; one that is missing is asked for again
    * @returns {Run}
    * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for another request
    */
   resume(state, binding, owner, answers) {
     const run = this.tasks.find(state.split('.', 1)[0]);
     const { round } = run ?? {};
-    if (!run || run.owner !== owner || round?.state !== state || round.binding !== binding) {
+    if (!run || run.owner !== owner || round?.state !== state || round.binding !== binding)
       throw new InvalidRequest(
         'requestState is unknown, was used, has expired, or belongs to another request',
       );
-    }
     run.round = undefined;
     run.answerOneOf(answers);
     return run;

@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import { cleanText } from './texts.js';
 
+/** The gateway's own tools: they wait for a call that takes long, ask for it, and cancel it. */
+export const HANDLE_NAMES = ['call_wait', 'call_status', 'call_cancel'];
 /** Tools of one app; what is beyond is left out, and that is logged. */
 export const MAX_TOOLS = 256;
 /** Characters of a description. */

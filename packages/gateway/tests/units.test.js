@@ -18,7 +18,7 @@ import { App } from '../src/app.js';
 import { executor } from '../src/commands/a2a.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
-import { extensionTask, legacyTask } from '../src/mcp-tasks.js';
+import { extensionTask, legacyTask } from '../src/mcp-methods.js';
 import { sentenceOf } from '../src/outcomes.js';
 import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';

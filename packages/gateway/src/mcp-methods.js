@@ -1,0 +1,247 @@
+/**
+ * MCP's methods. Tools are the apps' capabilities. A call that takes long is answered with a task, which both versions have methods for (the
+ * SDK has none), or with a handle, which three tools of the gateway's own take. Resources are results that are files, and nothing else.
+ */
+import {
+  MissingRequiredClientCapabilityError,
+  RELATED_TASK_META_KEY,
+} from '@modelcontextprotocol/server';
+import { InvalidRequest } from './errors.js';
+import { OUTCOME } from './outcomes.js';
+import { progressText } from './progress.js';
+import { PATIENCE_WITH_CLIENTS } from './runs.js';
+import { cleanText } from './texts.js';
+import { HANDLE_NAMES } from './tools.js';
+
+/** The extension that made tasks of 2026-07-28. */
+export const TASKS = 'io.modelcontextprotocol/tasks';
+/** How often a client should ask for a task, in ms. */
+const POLL_INTERVAL = 1000;
+
+/**
+ * @typedef {import('./runs.js').Run} Run
+ * @typedef {import('./mcp-server.js').Context} Context
+ * @typedef {import('./mcp-server.js').McpServer} McpServer
+ */
+
+/** @param {McpServer} server */
+export function serveMethods(server) {
+  serveTools(server);
+  if (server.isModern) serveTasks(server);
+  else serveLegacyTasks(server);
+  const { files } = server.gateway;
+  server.handle('resources/list', () => ({
+    resources: files
+      .of(server.owner)
+      .map(({ uri, name, mimeType, size }) => ({ uri, name, mimeType, size })),
+  }));
+  server.handle('resources/templates/list', () => ({ resourceTemplates: [] }));
+  server.handle('resources/read', async ({ uri }) => {
+    const contents = await files.read(uri, server.owner);
+    if (!contents) throw new InvalidRequest('Unknown resource: only results can be read', { uri });
+    return { contents: [contents] };
+  });
+}
+
+// --- Tools -----------------------------------------------------------------------------------------
+
+const [WAIT, STATUS, CANCEL] = HANDLE_NAMES;
+
+/** @param {string} name @param {string} title @param {string} description @param {Record<string, boolean>} annotations */
+const handleTool = (name, title, description, annotations) => ({
+  name,
+  title,
+  description,
+  inputSchema: {
+    type: 'object',
+    properties: { handle: { type: 'string', description: 'from the answer of the call' } },
+    required: ['handle'],
+    additionalProperties: false,
+  },
+  annotations: { ...annotations, openWorldHint: false },
+});
+const HANDLE_TOOLS = [
+  handleTool(
+    WAIT,
+    'Wait for a call',
+    'Waits for a call that took too long to answer at once, and returns its result, or reports that it is still running.',
+    { readOnlyHint: true },
+  ),
+  handleTool(
+    STATUS,
+    'Ask for a call',
+    'Reports the progress of a call that took too long to answer at once.',
+    { readOnlyHint: true },
+  ),
+  handleTool(
+    CANCEL,
+    'Cancel a call',
+    'Cancels a call that took too long to answer at once, and reports the outcome: cancelled, or its result if the app finished first.',
+    { destructiveHint: true, idempotentHint: true },
+  ),
+];
+
+/** What a client is told of a call that still runs. @param {Run} run @param {boolean} [isOwnTool] whether it asks by the tool that was called first */
+function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = false) {
+  const percentage = Number.isFinite(progress?.percentage) && Math.round(progress?.percentage);
+  const message = progress ? progressText(progress) : '';
+  const so = [percentage !== false && `${percentage} %`, message].filter(Boolean).join(', ');
+  const asks =
+    state === 'input_required' ? ` The app asks a question: ${WAIT} puts it to the user.` : '';
+  const text = `${tool} still runs${so ? ` (${so})` : ''}. Its handle is ${id}: ${WAIT} waits for the result, ${STATUS} says how far it is, ${CANCEL} cancels it.${asks}`;
+  return {
+    content: [{ type: 'text', text }],
+    // Clients refuse a result without the data that its tool promises, unless it is an error.
+    ...(isOwnTool && promisesData && { isError: true }),
+    _meta: {
+      'abp-bridge/call': {
+        handle: id,
+        status: asks ? state : 'working',
+        ...(percentage !== false && { percentage }),
+        ...(message && { message }),
+      },
+    },
+  };
+}
+
+/** @param {Run} run @param {string} binding what the client must say again */
+const inputRequired = (run, binding) => ({
+  resultType: 'input_required',
+  inputRequests: run.inputRequests,
+  requestState: run.suspend(binding),
+});
+
+/** @param {McpServer} server */
+function serveTools(server) {
+  const { gateway, isModern, owner } = server;
+  const { runs, patience } = gateway;
+  // Else no call is answered before its end.
+  const hasHandles = patience !== Infinity;
+
+  server.handle('tools/list', async () => {
+    const tools = await gateway.listTools();
+    const execution = { taskSupport: /** @type {const} */ ('optional') };
+    const shown = isModern ? tools : tools.map((tool) => ({ ...tool, execution }));
+    return { tools: [...shown, ...(hasHandles ? HANDLE_TOOLS : [])] };
+  });
+
+  server.handle('tools/call', async ({ name, arguments: args = {}, task }, ctx) => {
+    const { signal, inputResponses, requestState } = ctx.mcpReq;
+    const state = requestState();
+    const comeBack = (/** @type {string} */ binding) =>
+      runs.resume(String(state), binding, owner, inputResponses);
+    if (hasHandles && HANDLE_NAMES.includes(name)) {
+      const run = runs.find(args.handle, owner);
+      const binding = JSON.stringify([name, run.id]);
+      if (state !== undefined) comeBack(binding);
+      if (name === CANCEL) run.abort('the client cancelled');
+      const event = name !== STATUS && (await server.attend(run, ctx, { patience }));
+      if (event === 'asked' && server.canAsk(ctx)) return inputRequired(run, binding);
+      return run.result ?? stillRunning(run);
+    }
+    const binding = JSON.stringify([name, args]);
+    const caller = { canAsk: server.canAsk(ctx), owner, signal };
+    const run = state === undefined ? await gateway.start(name, args, caller) : comeBack(binding);
+    const isTask = !isModern && task;
+    const event = isTask ? 'late' : await server.attend(run, ctx, { patience, owns: true });
+    if (event === 'ended') {
+      void runs.release(run);
+      return run.result;
+    }
+    server.handOver(run, ctx);
+    if (event === 'asked') return inputRequired(run, binding);
+    if (isTask) return { task: legacyTask(run), content: [] };
+    return server.knowsTasks(ctx)
+      ? { resultType: 'task', ...extensionTask(run), content: [] }
+      : stillRunning(run, true);
+  });
+}
+
+// --- Tasks -----------------------------------------------------------------------------------------
+
+/** @param {Run} run @returns {[object, number]} what both versions say of it; how long it is kept from its creation on, if nobody asks again */
+function taskOf({ id, createdAt, updatedAt, began, result, progress }) {
+  const failure = result?.isError ? result.content[0]?.text : '';
+  const words = result ? cleanText(failure, 500) : progress && progressText(progress);
+  // What became of the work of one that did not succeed.
+  const outcome = result?._meta?.[OUTCOME];
+  const task = {
+    taskId: id,
+    createdAt: createdAt.toISOString(),
+    lastUpdatedAt: updatedAt.toISOString(),
+    ...(words && { statusMessage: words }),
+    ...(outcome ? { _meta: { [OUTCOME]: outcome } } : {}),
+  };
+  return [task, Math.round(performance.now() - began) + PATIENCE_WITH_CLIENTS];
+}
+
+/** A task of 2025-11-25. There, a tool's own failure is a failed task. @param {Run} run */
+export function legacyTask(run) {
+  const status = run.state === 'completed' && run.result?.isError ? 'failed' : run.state;
+  const [task, ttl] = taskOf(run);
+  return { ...task, status, ttl, pollInterval: POLL_INTERVAL };
+}
+
+/** A task of 2026-07-28. @param {Run} run */
+export function extensionTask(run) {
+  const [task, ttlMs] = taskOf(run);
+  return { ...task, status: run.state, ttlMs, pollIntervalMs: POLL_INTERVAL };
+}
+
+/** @param {McpServer} server @param {Record<string, (run: Run, ctx: Context) => unknown>} methods by name @param {(ctx: Context) => void} [check] throws for clients that know no tasks */
+function serve(server, methods, check) {
+  for (const [method, handler] of Object.entries(methods)) {
+    const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {
+      check?.(ctx);
+      return handler(server.gateway.runs.find(params?.taskId, server.owner), ctx);
+    };
+    server.handle(`tasks/${method}`, handle, true);
+  }
+}
+
+/** Serves `tasks/…` of 2026-07-28. @param {McpServer} server */
+function serveTasks(server) {
+  const methods = {
+    get: (/** @type {Run} */ run) => ({
+      ...extensionTask(run),
+      ...(run.state === 'completed' && { result: run.result }),
+      ...(run.state === 'input_required' && { inputRequests: run.inputRequests }),
+    }),
+    update: (/** @type {Run} */ run, /** @type {Context} */ ctx) => {
+      run.answerOneOf(ctx.mcpReq.inputResponses);
+      return {};
+    },
+    cancel: (/** @type {Run} */ run) => {
+      // What really becomes of it, `tasks/get` tells.
+      run.abort('the client cancelled the task');
+      return {};
+    },
+  };
+  serve(server, methods, (ctx) => {
+    const requiredCapabilities = { extensions: { [TASKS]: {} } };
+    if (!server.knowsTasks(ctx))
+      throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
+  });
+}
+
+/** Serves `tasks/…` of 2025-11-25. @param {McpServer} server */
+function serveLegacyTasks(server) {
+  const { runs } = server.gateway;
+  server.handle('tasks/list', () => ({ tasks: runs.of(server.owner).map(legacyTask) }), true);
+  serve(server, {
+    get: legacyTask,
+    result: async (run, ctx) => {
+      const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
+      await server.attend(run, ctx, { patience: Infinity, meta });
+      return { ...run.result, _meta: { ...run.result?._meta, ...meta } };
+    },
+    cancel: async (run) => {
+      const hadEnded = run.result;
+      run.abort('the client cancelled the task');
+      // That it is cancelled may be said only when it is.
+      await run.ended;
+      if (!hadEnded && run.state === 'cancelled') return legacyTask(run);
+      throw new InvalidRequest(`The task has ended as ${legacyTask(run).status}`);
+    },
+  });
+}

@@ -4,12 +4,12 @@
  * - `main.js` reads the command line by the table in `commands.js`, and `commands/` has what each command does.
  * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost, over a socket, in a page
  *   (`page-way.js`, with a browser of its own: `profile.js`, `unattended.js`, `find-browser.js`), or in the browser of another
- *   gateway that has the profile (`profile-socket.js`, `channel.js`, `shared-app.js`).
- * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`, `http-guard.js`): its tools
- *   (`mcp-tools.js`) and tasks (`mcp-tasks.js`). `attend.js` waits with a request for what becomes of a call.
+ *   gateway that has the profile (`profile-socket.js`, `shared-app.js`).
+ * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`, `http-guard.js`), and waits with a
+ *   request for what becomes of a call; `mcp-methods.js` has its tools, tasks and resources.
  * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of the core's. Its progress
  *   (`progress.js`) and its questions (`questions.js`) go to the request that waits; its response becomes a tool's result (`results.js`,
- *   with `plain.js`, `outcomes.js`, `result-files.js`, `schema-checker.js`). If that takes long, the request is answered with a
+ *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`). If that takes long, the request is answered with a
  *   task or a handle, and another one asks for the run.
  * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when nobody asks for it any more, and
  *   how long its result is kept. Here are values: what apps said last, results, questions, files.
@@ -18,8 +18,8 @@
 import { discover, isPublic } from 'abp-bridge/discover';
 import { hasStopped } from './app.js';
 import { InvalidRequest } from './errors.js';
-import { learn, recall } from './profile.js';
 import { MAX_MESSAGE, ResultFiles } from './files.js';
+import { learn, recall } from './profile.js';
 import { failureOf, toolResult } from './results.js';
 import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
@@ -40,41 +40,40 @@ const MANIFEST_TIMEOUT = 5000;
 /**
  * @typedef {import('./tools.js').Capability} Capability
  * @typedef {import('./tools.js').Tool} Tool
- *
- * @typedef {object} Target An app as the gateway names it.
- * @property {import('./app.js').App} app
- * @property {string} prefix begins its tools' names
- * @property {string} [label] what descriptions call it, where there are several
+ * @typedef {{ app: import('./app.js').App, prefix: string, label?: string }} Named An app, what begins its tools' names, and what
+ *   descriptions call it, where there are several.
  *
  * @typedef {object} Known What is known of it besides.
  * @property {SchemaChecker} checker of its schemas: a thread of its own
  * @property {Tool[]} [tools] as they were last known
  * @property {boolean} [isRecalled] whether they are those of another time, which no page has confirmed yet
  * @property {ReturnType<typeof setTimeout>} [retry] it could not be reached, and is tried again
+ *
+ * @typedef {Named & Known} Target
  */
 
 export class Gateway {
   #targets;
-  #names;
   #log;
+  /** @type {ToolNames<Target>} */
+  #names = new ToolNames(HANDLE_NAMES);
   runs = new Runs();
   /** Hear that the list of tools has changed. @type {Set<() => void>} */
   listeners = new Set();
 
   /**
-   * @param {Target[]} targets
+   * @param {Named[]} targets
    * @param {{ patience: number, out?: string, log: (line: string) => void, name: string, version: string }} options
    *   `patience`: ms after which a call is answered with a handle or a task; `out`: folder of large results
    */
   constructor(targets, { patience, out, log, name, version }) {
-    this.#targets = targets.map((target) => {
-      /** @type {Target & Known} */
-      const known = { ...target, checker: new SchemaChecker() };
-      target.app.watchers.add(() => void this.#refresh(known));
-      return known;
+    this.#targets = targets.map((named) => {
+      /** @type {Target} */
+      const target = { ...named, checker: new SchemaChecker() };
+      target.app.watchers.add(() => void this.#refresh(target));
+      return target;
     });
     this.#log = log;
-    this.#names = /** @type {ToolNames<Target & Known>} */ (new ToolNames(HANDLE_NAMES));
     this.patience = patience;
     this.serverInfo = { name, version };
     this.files = new ResultFiles(out);
@@ -89,27 +88,13 @@ export class Gateway {
    * @throws {Error} when no app can be reached
    */
   async listTools() {
-    /** @type {Error[]} */
-    const failures = [];
-    const lists = await Promise.all(
-      this.#targets.map((target) =>
-        this.#toolsOf(target).catch((error) => {
-          this.#log(error.message);
-          this.#retry(target);
-          failures.push(error);
-          return [];
-        }),
-      ),
-    );
-    if (failures.length && failures.length === lists.length) throw failures[0];
-    return lists.flat();
+    const lists = await Promise.allSettled(this.#targets.map((target) => this.#toolsOf(target)));
+    const [failure] = lists.flatMap((list) => (list.status === 'rejected' ? [list.reason] : []));
+    if (failure && lists.every(({ status }) => status === 'rejected')) throw failure;
+    return lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
   }
 
-  /**
-   * Tries again now and then to reach an app, and announces its tools when it is up.
-   * @param {Target & Known} target
-   * @param {number} [delay] ms
-   */
+  /** Tries again now and then to reach an app, and announces its tools when it is up. @param {Target} target @param {number} [delay] ms */
   #retry(target, delay = FIRST_RETRY) {
     const tryAgain = async () => {
       const capabilities = await target.app.listCapabilities().catch(() => undefined);
@@ -125,31 +110,28 @@ export class Gateway {
     for (const listener of this.listeners) listener();
   }
 
-  /** @param {Target & Known} target @returns {Promise<Tool[]>} */
+  /** @param {Target} target @returns {Promise<Tool[]>} */
   async #toolsOf(target) {
-    if (target.tools) return target.tools;
-    const { app } = target;
+    const { app, tools } = target;
+    if (tools) return tools;
     const opened = app.listCapabilities().then((capabilities) => this.#put(target, capabilities));
-    opened.catch((error) => this.#log(error.message));
-    const learnt = app.profile && recall(app.profile, app.url);
-    if (learnt) {
-      opened.catch(() => this.#retry(target));
-      target.isRecalled = true;
-      return this.#name(target, learnt);
-    }
-    return new Promise((resolve, reject) => {
-      opened.then(resolve, reject);
-      void manifestOf(app.url).then((found) => {
-        if (found) resolve(target.tools ?? this.#name(target, found));
-      });
+    opened.catch(({ message }) => {
+      this.#log(message);
+      this.#retry(target);
     });
+    const learnt = app.profile && recall(app.profile, app.url);
+    if (!learnt) {
+      // Where there is a manifest, it is faster than the app.
+      const found = manifestOf(app.url).then(
+        (capabilities) => capabilities && (target.tools ?? this.#name(target, capabilities)),
+      );
+      return (await Promise.race([opened, found])) ?? opened;
+    }
+    target.isRecalled = true;
+    return this.#name(target, learnt);
   }
 
-  /**
-   * Takes an app's own word for its tools, and announces what has changed.
-   * @param {Target & Known} target
-   * @param {Capability[]} capabilities
-   */
+  /** Takes an app's own word for its tools, and announces what has changed. @param {Target} target @param {Capability[]} capabilities */
   #put(target, capabilities) {
     const { tools: before, app } = target;
     target.isRecalled = false;
@@ -159,7 +141,7 @@ export class Gateway {
     return tools;
   }
 
-  /** @param {Target & Known} target @param {Capability[]} capabilities */
+  /** @param {Target} target @param {Capability[]} capabilities */
   #name(target, capabilities) {
     const usable = capabilities.filter(
       ({ name }, at) =>
@@ -182,7 +164,7 @@ export class Gateway {
     return (target.tools = tools);
   }
 
-  /** @param {Target & Known} target */
+  /** @param {Target} target */
   async #refresh(target) {
     const capabilities = await target.app.knownCapabilities();
     if (capabilities) this.#put(target, capabilities);
@@ -203,10 +185,9 @@ export class Gateway {
    */
   async start(name, args, { canAsk, owner, signal }) {
     if (!this.#names.meaningOf(name)) await unlessAborted(this.listTools(), signal);
-    const meaning = this.#names.meaningOf(name);
-    if (!meaning)
+    const { target, capability } = this.#names.meaningOf(name) ?? {};
+    if (!target || capability === undefined)
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);
-    const { target, capability } = meaning;
     const listed = toolNamed(target, name);
     const outputSchema = listed?.outputSchema;
     const run = new Run(this.runs, {
@@ -215,7 +196,7 @@ export class Gateway {
       promisesData: outputSchema !== undefined,
       canAsk,
       execute: async (options) => {
-        const change = await this.#changeOf(target, listed, options.signal);
+        const change = listed && (await this.#changeOf(target, listed, options.signal));
         if (change) {
           const result = failureOf('CAPABILITY_UNAVAILABLE', change, { retryable: true });
           return { cancelled: false, result };
@@ -225,8 +206,7 @@ export class Gateway {
         const { checker } = target;
         const { progress } = run;
         const delivery = { outputSchema, files, checker, owner, progress };
-        const result = await toolResult(response, delivery);
-        return { cancelled: hasStopped(response), result };
+        return { cancelled: hasStopped(response), result: await toolResult(response, delivery) };
       },
     });
     return run;
@@ -234,13 +214,13 @@ export class Gateway {
 
   /**
    * Waits for the app where its tools are those of another time.
-   * @param {Target & Known} target
-   * @param {Tool | undefined} listed the tool, as it was listed
+   * @param {Target} target
+   * @param {Tool} listed the tool, as it was listed
    * @param {AbortSignal} [signal]
    * @returns {Promise<string | undefined>} how the tool has changed, in words for whoever calls it
    */
   async #changeOf(target, listed, signal) {
-    if (!listed || !target.isRecalled) return undefined;
+    if (!target.isRecalled) return undefined;
     try {
       await unlessAborted(target.app.open(), signal);
     } catch {
@@ -275,10 +255,10 @@ export class Gateway {
   }
 }
 
-/** @param {Known} target @param {string} name */
+/** @param {Target} target @param {string} name */
 const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);
 
-/** @param {URL} url of an app @returns {Promise<Capability[] | undefined>} */
+/** What the manifest of an app's page says, if it has one. @param {URL} url @returns {Promise<Capability[] | undefined>} */
 async function manifestOf(url) {
   if (!/^http/.test(url.protocol)) return undefined;
   // What the page names is asked only of its own origin: it must not make the gateway ask others, and another origin's

@@ -29,10 +29,8 @@ const SENTENCES = {
 
 /** @param {unknown} said by an app, of any form */
 function words(said) {
-  if (said === undefined || said === null) return '';
-  if (typeof said === 'string') return cleanText(said, MAX_SAID);
   if (Array.isArray(said)) return String(said.length);
-  return cleanText(JSON.stringify(said), MAX_SAID);
+  return cleanText(typeof said === 'string' ? said : JSON.stringify(said ?? undefined), MAX_SAID);
 }
 
 /** @param {unknown} said */

@@ -39,52 +39,48 @@ function fieldOf(schema) {
   return field;
 }
 
-/** @param {string} name @param {unknown} field */
-const oneField = (name, field) => ({
-  type: 'object',
-  properties: { [name]: field },
-  required: [name],
-});
-
 /** @param {import('./app.js').Question} question @returns {Form | undefined} undefined for what no form can ask */
 export function formOf({ method, params }) {
   const message = cleanText(params?.message ?? params?.prompt, MAX_MESSAGE) || 'The app asks.';
-  /** @param {object} requestedSchema @param {Form['read']} read @returns {Form} */
-  const form = (requestedSchema, read) => ({
-    params: { mode: 'form', message, requestedSchema },
+  /** @param {object} properties @param {string[]} required @param {Form['read']} read @returns {Form} */
+  const form = (properties, required, read) => ({
+    params: {
+      mode: 'form',
+      message,
+      requestedSchema: { type: 'object', properties, required },
+    },
     read,
   });
   if (method === 'elicitation/confirm') {
-    const schema = oneField('confirmed', { type: 'boolean', title: 'Confirm' });
-    return form(schema, (content) => ({ confirmed: content?.confirmed === true }));
+    const confirmed = { type: 'boolean', title: 'Confirm' };
+    const read = (/** @type {any} */ content) => ({ confirmed: content.confirmed === true });
+    return form({ confirmed }, ['confirmed'], read);
   }
   if (method === 'elicitation/select' && Array.isArray(params?.options)) {
     /** @type {any[]} */
     const options = params.options.slice(0, MAX_FIELDS);
     const value = (/** @type {any} */ option) => option?.value ?? option;
     // Clients of both versions know this form of a choice.
-    const field = {
+    const selected = {
       type: 'string',
       enum: options.map((_option, at) => `${at + 1}`),
       enumNames: options.map((option) => cleanText(String(option?.label ?? value(option)), 200)),
     };
-    return form(oneField('selected', field), (content) => ({
-      selected: value(options[Number(content?.selected) - 1]),
+    return form({ selected }, ['selected'], (content) => ({
+      selected: value(options[Number(content.selected) - 1]),
     }));
   }
   if (method !== 'elicitation/input' && method !== 'elicitation/preference') return undefined;
   const schema = params?.schema ?? { type: 'string', default: params?.default };
   if (schema.type !== 'object') {
-    const field = fieldOf(schema);
-    return field && form(oneField('value', field), (content) => ({ value: content?.value }));
+    const value = fieldOf(schema);
+    return value && form({ value }, ['value'], (content) => ({ value: content.value }));
   }
   const entries = Object.entries(schema.properties ?? {}).slice(0, MAX_FIELDS);
   const properties = Object.fromEntries(entries.map(([name, each]) => [name, fieldOf(each)]));
   if (!entries.length || Object.values(properties).includes(undefined)) return undefined;
-  const required = [schema.required ?? []]
-    .flat()
-    .filter((/** @type {string} */ name) => Object.hasOwn(properties, name));
-  return form({ type: 'object', properties, required }, (content) => ({ value: content }));
+  const required = [schema.required ?? []].flat().filter((name) => Object.hasOwn(properties, name));
+  return form(properties, required, (content) => ({ value: content }));
 }
 
 export const DECLINED = { success: false, cancelled: true };

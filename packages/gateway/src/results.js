@@ -31,18 +31,14 @@ const MAX_FAILURE = 4096;
 
 // --- What succeeded --------------------------------------------------------------------------------
 
-/**
- * An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name.
- * @param {any} data
- */
+/** An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name. @param {any} data */
 function referenceOf(data) {
   const { downloadUrl, mimeType, filename, size } = data ?? {};
-  if (typeof downloadUrl !== 'string' || !URL.canParse(downloadUrl)) return undefined;
-  const { href, protocol } = new URL(downloadUrl);
-  if (protocol !== 'https:' && protocol !== 'http:') return undefined;
+  if (typeof downloadUrl !== 'string' || !/^https?:/i.test(downloadUrl)) return undefined;
+  if (!URL.canParse(downloadUrl)) return undefined;
   return {
     type: 'resource_link',
-    uri: href,
+    uri: new URL(downloadUrl).href,
     name: cleanText(filename, 200) || 'download',
     ...(typeof mimeType === 'string' && { mimeType: cleanText(mimeType, 128) }),
     ...(Number.isSafeInteger(size) && size >= 0 && { size }),
@@ -81,8 +77,8 @@ async function successOf(data, delivery, downloads) {
   };
   const plain = await toPlain(data, put);
   await toPlain(downloads, put);
-  const misfit = outputSchema ? await misfitOf(plain, delivery) : undefined;
-  if (misfit) return failureOf('OPERATION_FAILED', misfit);
+  const problem = outputSchema ? await delivery.checker.check(plain, outputSchema) : '';
+  if (problem) return failureOf('OPERATION_FAILED', problem);
   const reference = referenceOf(plain);
   if (reference) blocks.unshift(reference);
   const isText = typeof plain === 'string';
@@ -105,23 +101,7 @@ async function successOf(data, delivery, downloads) {
   return { ...failure, content: [...failure.content, link] };
 }
 
-/** How a result breaks the app's promise. @param {unknown} data @param {Delivery} delivery */
-async function misfitOf(data, { outputSchema, checker }) {
-  const { misfit, unreadable } = await checker.check(data, outputSchema);
-  if (unreadable !== undefined)
-    return `The app's outputSchema cannot be used: ${cleanText(unreadable, 500)}`;
-  return misfit && `The app's result does not match its outputSchema: ${cleanText(misfit, 1000)}`;
-}
-
-/** What was streamed, as one value: texts are a text. @param {unknown[]} chunks */
-const streamedOf = (chunks) =>
-  chunks.every((chunk) => typeof chunk === 'string') ? chunks.join('') : chunks;
-
-/**
- * Blocks of content that a page's tool returned in MCP's form, cleaned.
- * @param {unknown} content
- * @returns {Block[] | undefined} undefined if it has another form, or is too long for a message: then it is data
- */
+/** Blocks of content that a page's tool returned in MCP's form, cleaned; undefined if they are only data. @param {unknown} content */
 function blocksOf(content) {
   if (!Array.isArray(content) || !content.length || content.length > MAX_PARTS) return undefined;
   const blocks = content.map((block) => {
@@ -143,26 +123,17 @@ const ADVICE = new Map([
   ['DISCONNECTED', 'The work may or may not have been done: check before you call again.'],
 ]);
 
-/**
- * @param {string} code
- * @param {string} message
- * @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more]
- * @param {Became} [became] what became of the work
- * @returns {ToolResult}
- */
+/** @param {string} code @param {string} message @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more] @param {Became} [became] @returns {ToolResult} */
 export function failureOf(code, message, more = {}, became = {}) {
   const { retryable, retryAfter, alternatives } = more;
-  const names = (Array.isArray(alternatives) ? alternatives : [])
-    .slice(0, 10)
-    .map((name) => cleanText(name, 200))
-    .filter(Boolean);
-  const after =
-    typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, 2 ** 31) : undefined;
+  const listed = Array.isArray(alternatives) ? alternatives.slice(0, 10) : [];
+  const names = listed.map((name) => cleanText(name, 200)).filter(Boolean);
+  const after = typeof retryAfter === 'number' && retryAfter >= 0 && Math.min(retryAfter, 2 ** 31);
   const error = {
     code: cleanText(code, 64) || 'OPERATION_FAILED',
     message: cleanText(message, MAX_FAILURE) || 'The operation failed',
     retryable: retryable === true,
-    ...(after !== undefined && { retryAfter: after }),
+    ...(after !== false && { retryAfter: after }),
     ...(names.length && { alternatives: names }),
   };
   const { outcome, report } = became;
@@ -201,7 +172,8 @@ export async function toolResult(response, delivery) {
     if (!chunks || result.isError) return result;
     // The data stand first: that is where clients look.
     const streamed = { ...delivery, outputSchema: undefined };
-    const { content } = await successOf(streamedOf(chunks), streamed);
+    const areTexts = chunks.every((chunk) => typeof chunk === 'string');
+    const { content } = await successOf(areTexts ? chunks.join('') : chunks, streamed);
     return { ...result, content: [...result.content, ...content] };
   }
   const { code, message, ...more } = /** @type {any} */ (response.error) ?? {};

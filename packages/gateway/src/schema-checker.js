@@ -1,12 +1,11 @@
 /** Checks results by the schema that their app has promised. The schema is a stranger's, so a thread does it, with a deadline. */
 import { Worker } from 'node:worker_threads';
+import { cleanText } from './texts.js';
 
 /** How long one check may take, in ms. */
 const DEADLINE = 5000;
 /** Memory of the thread, in MiB. */
 const MAX_MEMORY = 256;
-
-/** @typedef {{ misfit?: string, unreadable?: string }} Verdict what is wrong; nothing if the value fits */
 
 export class SchemaChecker {
   /** @type {Worker | undefined} */
@@ -20,33 +19,31 @@ export class SchemaChecker {
     this.#deadline = deadline;
   }
 
-  /** @param {unknown} data plain data @param {unknown} schema as the app says it @returns {Promise<Verdict>} */
+  /** @param {unknown} data plain data @param {unknown} schema as the app says it @returns {Promise<string>} what is wrong; empty if it fits */
   check(data, schema) {
     const checked = this.#last.then(() => this.#ask({ data, schema }));
     this.#last = checked;
     return checked;
   }
 
-  /** @param {{ data: unknown, schema: unknown }} question @returns {Promise<Verdict>} */
+  /** @param {{ data: unknown, schema: unknown }} question @returns {Promise<string>} */
   #ask(question) {
     const worker = (this.#worker ??= this.#start());
     return new Promise((resolve) => {
-      const settle = (/** @type {Verdict} */ verdict) => {
+      const settle = (/** @type {string} */ problem) => {
         clearTimeout(timer);
-        worker.removeAllListeners('message');
-        worker.removeAllListeners('exit');
-        resolve(verdict);
+        worker.removeAllListeners('message').removeAllListeners('exit');
+        resolve(cleanText(problem, 1000));
       };
       const end = () => {
         this.#worker = undefined;
         void worker.terminate();
-        settle({ unreadable: `it could not be checked within ${this.#deadline} ms` });
+        const why = `it could not be checked within ${this.#deadline} ms`;
+        settle(`The app's outputSchema cannot be used: ${why}`);
       };
       const timer = setTimeout(end, this.#deadline);
-      worker.once('message', settle);
-      // It has no memory left, or was closed.
-      worker.once('exit', end);
-      worker.postMessage(question);
+      // When it ends, it has no memory left, or was closed.
+      worker.once('message', settle).once('exit', end).postMessage(question);
     });
   }
 
@@ -54,8 +51,7 @@ export class SchemaChecker {
     const worker = new Worker(new URL('./schema-worker.js', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY },
     });
-    worker.on('error', () => {});
-    worker.unref();
+    worker.on('error', () => {}).unref();
     return worker;
   }
 

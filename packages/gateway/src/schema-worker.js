@@ -6,11 +6,12 @@ import { CfWorkerJsonSchemaValidator } from '@modelcontextprotocol/server/valida
 const validators = new CfWorkerJsonSchemaValidator();
 
 parentPort?.on('message', ({ schema, data }) => {
+  let problem = '';
   try {
     const { valid, errorMessage } = validators.getValidator(schema)(data);
-    parentPort?.postMessage(valid ? {} : { misfit: `${errorMessage}`.slice(0, 1000) });
+    if (!valid) problem = `The app's result does not match its outputSchema: ${errorMessage}`;
   } catch (error) {
-    const why = `${/** @type {Error} */ (error).message}`.slice(0, 1000);
-    parentPort?.postMessage({ unreadable: why });
+    problem = `The app's outputSchema cannot be used: ${/** @type {Error} */ (error).message}`;
   }
+  parentPort?.postMessage(problem.slice(0, 2000));
 });

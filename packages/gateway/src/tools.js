@@ -12,25 +12,18 @@ const MAX_DESCRIPTION = 4096;
 const MAX_SCHEMA = 65_536;
 /** Characters of a title: a capability's own name. */
 const MAX_TITLE = 256;
-
-/** What of MCP's annotations is taken over where an app declares it, and of what type it is. */
-const HINTS = /** @type {const} */ ([
-  'readOnlyHint',
-  'destructiveHint',
-  'idempotentHint',
-  'openWorldHint',
-]);
+/** What of MCP's annotations is taken over where an app declares it. */
+const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 
 /**
  * @typedef {Omit<import('./app.js').Capability, 'requirements'>} Capability as the app, or its manifest, describes it
- * @typedef {{ type: 'object', [keyword: string]: unknown }} Schema
  * @typedef {ReturnType<typeof toolOf>} Tool
  */
 
 /**
  * A copy of a schema that every client takes: its root is an object.
  * @param {unknown} schema
- * @returns {Schema | undefined} undefined when it is none, or too long
+ * @returns {{ type: 'object', [keyword: string]: unknown } | undefined} undefined when it is none, or too long
  */
 function objectSchema(schema) {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return undefined;
@@ -43,29 +36,22 @@ function objectSchema(schema) {
   if (text.length > MAX_SCHEMA) return undefined;
   // It is the gateway's server that would have to compare headers, and a page names none.
   const copy = JSON.parse(text, (key, value) => (key === 'x-mcp-header' ? undefined : value));
-  return copy.type === undefined || copy.type === 'object'
-    ? { ...copy, type: 'object' }
-    : undefined;
-}
-
-/** @param {Pick<Capability, 'annotations'>} capability */
-function annotationsOf(capability) {
-  const declared = capability.annotations;
-  if (typeof declared !== 'object' || declared === null) return {};
-  const hints = HINTS.filter((hint) => typeof declared[hint] === 'boolean');
-  return Object.fromEntries(hints.map((hint) => [hint, declared[hint]]));
+  if (![undefined, 'object'].includes(copy.type)) return undefined;
+  return { ...copy, type: 'object' };
 }
 
 /** @param {Capability} capability @param {string} name of the tool @param {string} [app] whose it is, where there are several */
 export function toolOf(capability, name, app) {
-  const notes = [
-    capability.deprecated === true &&
-      `Deprecated. ${cleanText(capability.deprecationMessage, 500)}`.trim(),
-    capability.experimental === true && 'Experimental.',
+  const { deprecated, deprecationMessage, experimental } = capability;
+  const description = [
+    cleanText(capability.description, MAX_DESCRIPTION),
+    deprecated === true && `Deprecated. ${cleanText(deprecationMessage, 500)}`.trim(),
+    experimental === true && 'Experimental.',
     app && `App: ${app}`,
-  ].filter(Boolean);
-  const description = [cleanText(capability.description, MAX_DESCRIPTION), ...notes];
-  const annotations = annotationsOf(capability);
+  ];
+  const hints = Object.entries(Object(capability.annotations)).filter(
+    ([hint, value]) => HINTS.includes(hint) && typeof value === 'boolean',
+  );
   const outputSchema = objectSchema(capability.outputSchema);
   return {
     name,
@@ -73,7 +59,7 @@ export function toolOf(capability, name, app) {
     description: description.filter(Boolean).join('\n'),
     inputSchema: objectSchema(capability.inputSchema) ?? { type: 'object' },
     ...(outputSchema && { outputSchema }),
-    ...(Object.keys(annotations).length && { annotations }),
+    ...(hints.length && { annotations: Object.fromEntries(hints) }),
   };
 }
 
@@ -89,15 +75,6 @@ const MAX_KNOWN = 1024;
 /** @param {string} text */
 const safe = (text) => text.replace(/[^A-Za-z0-9_]/g, '_');
 
-/** @param {string} text */
-const markOf = (text) => createHash('sha256').update(text).digest('hex').slice(0, MARK);
-
-/**
- * What a tool calls.
- * @template T
- * @typedef {{ target: T, capability: string }} Meaning
- */
-
 /**
  * Keeps the names that were given, so that a tool keeps its own however the apps' lists change.
  * @template {{ prefix: string }} T an app
@@ -105,7 +82,7 @@ const markOf = (text) => createHash('sha256').update(text).digest('hex').slice(0
 export class ToolNames {
   /** By app and capability. @type {Map<T, Map<string, string>>} */
   #tools = new Map();
-  /** What they mean; nothing, if they are reserved. @type {Map<string, Meaning<T> | undefined>} */
+  /** What they mean; nothing, if they are reserved. @type {Map<string, { target: T, capability: string } | undefined>} */
   #meanings = new Map();
 
   /** @param {Iterable<string>} [reserved] names that are taken */
@@ -114,7 +91,7 @@ export class ToolNames {
   }
 
   /**
-   * Names several at once. Names that are fine as they are go first, so that the order of a list matters to nobody.
+   * Names all capabilities of an app. Names that are fine as they are go first, so that the order of a list matters to nobody.
    * @param {T} target
    * @param {string[]} capabilities
    */
@@ -122,20 +99,11 @@ export class ToolNames {
     const isFine = (/** @type {string} */ name) => (safe(name) === name ? 0 : 1);
     const sorted = [...capabilities].sort((a, b) => isFine(a) - isFine(b) || (a < b ? -1 : 1));
     for (const capability of sorted) this.of(target, capability);
-    this.#forget(target, new Set(capabilities));
-  }
-
-  /** How many names are remembered, reserved ones included. */
-  get size() {
-    return this.#meanings.size;
-  }
-
-  /** Forgets the oldest of what an app has no more, beyond the limit. @param {T} target @param {Set<string>} current */
-  #forget(target, current) {
+    // The oldest of what it has no more is forgotten.
     const own = this.#tools.get(target) ?? new Map();
-    for (const [capability, tool] of [...own]) {
+    for (const [capability, tool] of own) {
       if (own.size <= MAX_KNOWN) return;
-      if (current.has(capability)) continue;
+      if (capabilities.includes(capability)) continue;
       own.delete(capability);
       this.#meanings.delete(tool);
     }
@@ -149,14 +117,15 @@ export class ToolNames {
     if (known) return known;
     const plain = target.prefix + safe(capability);
     const fits = plain.length <= MAX_NAME && plain !== '' && !this.#meanings.has(plain);
-    const mark = markOf(target.prefix + capability);
+    const hash = createHash('sha256').update(target.prefix + capability);
+    const mark = hash.digest('hex').slice(0, MARK);
     const tool = fits ? plain : `${plain.slice(0, MAX_NAME - MARK - 1)}_${mark}`;
     own.set(capability, tool);
     this.#meanings.set(tool, { target, capability });
     return tool;
   }
 
-  /** @param {string} tool @returns {Meaning<T> | undefined} */
+  /** What a tool calls. @param {string} tool */
   meaningOf(tool) {
     return this.#meanings.get(tool);
   }

@@ -279,7 +279,8 @@ test('names of tools that an app has no more are forgotten, beyond a limit', () 
   for (let round = 0; round < 50; round++) {
     names.add(target, ['stays', ...Array.from({ length: 200 }, (_, i) => `t${round}.${i}`)]);
   }
-  assert.ok(names.size <= 1024 + 1, `${names.size}`);
+  const known = Array.from({ length: 50 * 200 }, (_, at) => `t${Math.floor(at / 200)}_${at % 200}`);
+  assert.equal(known.filter((name) => names.meaningOf(name)).length, 1023);
   assert.deepEqual(names.meaningOf('stays'), { target, capability: 'stays' });
   assert.equal(names.meaningOf('t0_0'), undefined);
 });
@@ -434,17 +435,17 @@ test('a schema is checked by a thread that is ended when it takes too long, and 
   const checker = new SchemaChecker({ deadline: 1000 });
   const text = (pattern) => ({ type: 'object', properties: { a: { type: 'string', pattern } } });
   const slow = checker.check({ a: `${'a'.repeat(40)}!` }, text('^(a+)+$'));
-  assert.match((await slow).unreadable, /could not be checked within 1000 ms/);
+  assert.match(await slow, /could not be checked within 1000 ms/);
   // However slow the machine is: the thread begins anew until it is in time.
   const until = async (data, schema, wanted) => {
     for (;;) {
-      const verdict = await checker.check(data, schema);
-      if (!/within/.test(verdict.unreadable)) return wanted(verdict);
+      const problem = await checker.check(data, schema);
+      if (!/within/.test(problem)) return assert.match(problem, wanted);
     }
   };
-  await until({ a: 'aa' }, text('^(a+)+$'), (verdict) => assert.deepEqual(verdict, {}));
-  await until({ a: 5 }, text('a'), ({ misfit }) => assert.match(misfit, /string/));
-  await until({}, { $ref: '#/nowhere' }, ({ unreadable }) => assert.match(unreadable, /\$ref/));
+  await until({ a: 'aa' }, text('^(a+)+$'), /^$/);
+  await until({ a: 5 }, text('a'), /does not match.*string/);
+  await until({}, { $ref: '#/nowhere' }, /cannot be used.*\$ref/);
   await checker.close();
 });
 

@@ -1,23 +1,11 @@
 /** Files: folders that go with the gateway; results that are too large for a message; and results' bytes that a person wants saved. */
 import { randomBytes } from 'node:crypto';
-import {
-  access,
-  constants,
-  mkdir,
-  mkdtemp,
-  readFile,
-  readdir,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import * as fs from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, extname, join, resolve } from 'node:path';
+import { basename, dirname, join, parse, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { log, usageError } from './errors.js';
 import { lineOf } from './texts.js';
-
-/** @typedef {import('./plain.js').Bytes} Bytes */
 
 // --- Folders for results, for what a browser downloads, for profiles that are thrown away ------------------
 
@@ -26,16 +14,16 @@ const PREFIX = 'abp-bridge-gateway-';
 
 /** @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are cleared first */
 export async function makeTemporaryFolder() {
-  for (const name of await readdir(tmpdir()).catch(() => [])) {
+  for (const name of await fs.readdir(tmpdir()).catch(() => [])) {
     const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
     // What is another user's stays.
     if (pid && !isRunning(pid)) await removeFolder(join(tmpdir(), name)).catch(() => {});
   }
-  return mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  return fs.mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
 /** Removes a folder, though a browser that is on its way out may still write there. @param {string} path */
-export const removeFolder = (path) => rm(path, { recursive: true, force: true, maxRetries: 5 });
+export const removeFolder = (path) => fs.rm(path, { recursive: true, force: true, maxRetries: 5 });
 
 /** @param {number} pid */
 function isRunning(pid) {
@@ -56,31 +44,22 @@ const MAX_BYTES = 1 << 30;
 /** Bytes of one message's contents: official clients end a connection on which 10 MiB come at once. */
 export const MAX_MESSAGE = 8 << 20;
 
-const EXTENSIONS = new Map([
-  ['application/json', 'json'],
-  ['application/pdf', 'pdf'],
-  ['application/zip', 'zip'],
-  ['audio/mpeg', 'mp3'],
-  ['audio/wav', 'wav'],
-  ['image/gif', 'gif'],
-  ['image/jpeg', 'jpg'],
-  ['image/png', 'png'],
-  ['image/svg+xml', 'svg'],
-  ['image/webp', 'webp'],
-  ['text/csv', 'csv'],
-  ['text/html', 'html'],
-  ['text/plain', 'txt'],
-  ['video/mp4', 'mp4'],
-]);
+/** Types of files, each with its ending. */
+const TYPES =
+  `application/json json, application/pdf pdf, application/zip zip, audio/mpeg mp3, audio/wav wav, image/gif gif,
+  image/jpeg jpg, image/png png, image/svg+xml svg, image/webp webp, text/csv csv, text/html html, text/plain txt, video/mp4 mp4`
+    .split(/,\s+/)
+    .map((row) => row.split(' '));
 
 /**
+ * @typedef {import('./plain.js').Bytes} Bytes
  * @typedef {import('./runs.js').Owner} Owner the session whose call made a file
  * @typedef {{ uri: string, name: string, mimeType: string, size: number, path: string, owner: Owner }} Kept
  */
 
 /** What a file is, by its name. @param {string} name */
 export const typeOfName = (name) =>
-  [...EXTENSIONS].find(([, ending]) => name.toLowerCase().endsWith(`.${ending}`))?.[0] ??
+  TYPES.find(([, ending]) => name.toLowerCase().endsWith(`.${ending}`))?.[0] ??
   'application/octet-stream';
 
 export class ResultFiles {
@@ -110,9 +89,10 @@ export class ResultFiles {
       throw error;
     });
     // The app's own name for it names no file.
-    const name = `result-${randomBytes(9).toString('hex')}.${EXTENSIONS.get(mimeType) ?? 'bin'}`;
+    const [, ending = 'bin'] = TYPES.find(([type]) => type === mimeType) ?? [];
+    const name = `result-${randomBytes(9).toString('hex')}.${ending}`;
     const path = join(folder, name);
-    await writeFile(path, bytes, { mode: 0o600 });
+    await fs.writeFile(path, bytes, { mode: 0o600 });
     const uri = pathToFileURL(path).href;
     const kept = { uri, name, mimeType, size: bytes.length, path, owner };
     this.#kept.set(kept.uri, kept);
@@ -122,14 +102,14 @@ export class ResultFiles {
       if (oldest === kept) break;
       this.#kept.delete(oldest.uri);
       this.#bytes -= oldest.size;
-      if (!this.#wanted) await rm(oldest.path, { force: true });
+      if (!this.#wanted) await fs.rm(oldest.path, { force: true });
     }
     return kept;
   }
 
   async #makeFolder() {
     if (!this.#wanted) return makeTemporaryFolder();
-    await mkdir(this.#wanted, { recursive: true });
+    await fs.mkdir(this.#wanted, { recursive: true });
     return resolve(this.#wanted);
   }
 
@@ -144,12 +124,11 @@ export class ResultFiles {
     if (kept?.owner !== owner || !kept) return undefined;
     const { mimeType, size, path } = kept;
     if (size <= MAX_MESSAGE) {
-      const bytes = await readFile(path).catch(() => undefined);
+      const bytes = await fs.readFile(path).catch(() => undefined);
       if (!bytes) return undefined;
       const isText = /^(text\/|application\/json$)/.test(mimeType);
-      const contents = isText
-        ? { uri, mimeType, text: bytes.toString('utf8') }
-        : { uri, mimeType, blob: bytes.toString('base64') };
+      const content = isText ? { text: `${bytes}` } : { blob: bytes.toString('base64') };
+      const contents = { uri, mimeType, ...content };
       if (Buffer.byteLength(JSON.stringify(contents)) <= MAX_MESSAGE) return contents;
     }
     const text = `${size} bytes are too large for a message: read the file ${path}`;
@@ -173,50 +152,35 @@ const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
 /** @param {string} path */
 const isFolder = (path) =>
-  stat(path).then(
+  fs.stat(path).then(
     (stats) => stats.isDirectory(),
     () => false,
   );
 
-/**
- * Finds out before a call whether its result can be saved.
- * @param {string} out a file, or a folder
- * @throws {import('./errors.js').UserError} if it cannot
- */
+/** Finds out before a call whether its result can be saved. @param {string} out a file, or a folder @throws {import('./errors.js').UserError} if it cannot */
 export async function requireWritable(out) {
   const folder = (await isFolder(out)) ? out : dirname(out);
   if (!(await isFolder(folder))) throw usageError(`--out ${out}: there is no folder ${folder}`);
-  await access(folder, constants.W_OK).catch(() => {
+  await fs.access(folder, fs.constants.W_OK).catch(() => {
     throw usageError(`--out ${out}: ${folder} cannot be written`);
   });
 }
 
-/**
- * The app's name for a file, as one that may stand in a folder: no path, not hidden, nothing that a terminal interprets.
- * @param {string | undefined} filename
- * @param {number} at which of the files
- */
-function safeName(filename, at) {
-  const name = lineOf(basename((filename ?? '').replaceAll('\\', '/')), MAX_FILENAME)
+/** The app's name for a file, as one that may stand in a folder: no path, not hidden, nothing that a terminal interprets. @param {Bytes} file @param {number} at which of the files */
+function safeName({ filename = '' }, at) {
+  const name = lineOf(basename(filename.replaceAll('\\', '/')), MAX_FILENAME)
     .replace(/[<>:"/\\|?*]/g, '_')
     .replace(/^[.\s]+|[.\s]+$/g, '');
   return !name || DEVICES.test(name) ? `result-${at + 1}` : name;
 }
 
-/**
- * Writes a file that is not there yet: if one is, it gets a number.
- * @param {string} folder
- * @param {string} name
- * @param {Uint8Array} bytes
- * @returns {Promise<string>} its path
- */
+/** Writes a file that is not there yet: if one is, it gets a number. @param {string} folder @param {string} name @param {Uint8Array} bytes */
 async function writeNew(folder, name, bytes) {
-  const ending = extname(name);
-  const stem = name.slice(0, name.length - ending.length);
+  const { name: stem, ext } = parse(name);
   for (let number = 1; ; number++) {
-    const path = join(folder, number === 1 ? name : `${stem} (${number})${ending}`);
+    const path = join(folder, number === 1 ? name : `${stem} (${number})${ext}`);
     try {
-      await writeFile(path, bytes, { flag: 'wx' });
+      await fs.writeFile(path, bytes, { flag: 'wx' });
       return path;
     } catch (error) {
       const isThere = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST';
@@ -236,17 +200,17 @@ export async function saveAll(found, out) {
   const toFolder = await isFolder(out);
   /** @type {string | undefined} */
   let spare;
-  for (const [at, { bytes, filename }] of found.entries()) {
-    const name = safeName(filename, at);
+  for (const [at, file] of found.entries()) {
+    const { bytes } = file;
+    const name = safeName(file, at);
     try {
-      if (!toFolder && found.length > 1) {
+      if (!toFolder && found.length > 1)
         throw new Error(`${found.length} binary parts need a folder`);
-      }
       const path = toFolder ? await writeNew(out, name, bytes) : out;
-      if (!toFolder) await writeFile(path, bytes);
+      if (!toFolder) await fs.writeFile(path, bytes);
       log(`saved ${path} (${bytes.length} bytes)`);
     } catch (error) {
-      spare ??= await mkdtemp(join(tmpdir(), 'abp-bridge-result-'));
+      spare ??= await fs.mkdtemp(join(tmpdir(), 'abp-bridge-result-'));
       const path = await writeNew(spare, name, bytes);
       const { message } = /** @type {Error} */ (error);
       log(`${out} cannot be written: ${message}. The result is in ${path}`);

@@ -27,20 +27,13 @@ async function bytesOf(value) {
   return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined;
 }
 
-/** The bytes of the protocol's BinaryData, in any of its forms. @param {any} value @returns {Promise<Uint8Array | undefined>} */
-async function contentOf({ content, encoding, mimeType }) {
-  if (typeof content === 'string' && encoding === 'base64' && typeof mimeType === 'string') {
-    return new Uint8Array(Buffer.from(content, 'base64'));
-  }
-  return bytesOf(content);
-}
+/** The bytes of the protocol's BinaryData, in any of its forms. @param {any} value */
+const contentOf = ({ content, encoding, mimeType }) =>
+  typeof content === 'string' && encoding === 'base64' && typeof mimeType === 'string'
+    ? new Uint8Array(Buffer.from(content, 'base64'))
+    : bytesOf(content);
 
-/**
- * A copy of a result that JSON can say. What a page returns is read once, as data.
- * @param {unknown} value
- * @param {Describe} describe
- * @returns {Promise<any>}
- */
+/** A copy of a result that JSON can say. What a page returns is read once, as data. @param {unknown} value @param {Describe} describe @returns {Promise<any>} */
 export async function toPlain(value, describe) {
   let left = MAX_VALUES;
   /** @param {any} value @param {number} depth @returns {Promise<unknown>} */
@@ -51,8 +44,11 @@ export async function toPlain(value, describe) {
     if (typeof value !== 'object' || value === null) return value ?? null;
     if (depth > MAX_DEPTH || --left < 0) return null;
     if (value instanceof Date) return Number.isNaN(+value) ? null : value.toISOString();
-    if (Array.isArray(value) || value instanceof Set || value instanceof Map)
-      return list([...value], depth);
+    if (Array.isArray(value) || value instanceof Set || value instanceof Map) {
+      const copies = [];
+      for (const each of [...value]) copies.push(await copy(each, depth + 1));
+      return copies;
+    }
     const bare = await bytesOf(value);
     if (bare) return describe({ bytes: bare, mimeType: mimeTypeOf(value.type) }, {});
     const bytes = Object.hasOwn(value, 'content') ? await contentOf(value) : undefined;
@@ -61,12 +57,6 @@ export async function toPlain(value, describe) {
     const named = typeof filename === 'string' && { filename };
     const rest = await object({ ...value, content: undefined, encoding: undefined }, depth);
     return describe({ bytes, mimeType: mimeTypeOf(mimeType), ...named }, rest);
-  };
-  /** @param {unknown[]} values @param {number} depth */
-  const list = async (values, depth) => {
-    const copies = [];
-    for (const each of values) copies.push(await copy(each, depth + 1));
-    return copies;
   };
   /** @param {object} value @param {number} depth */
   const object = async (value, depth) => {

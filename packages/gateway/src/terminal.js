@@ -37,12 +37,7 @@ export function progressView(output) {
   };
 }
 
-/**
- * Puts the app's question to the person at the terminal.
- * @param {import('./app.js').Question} question
- * @param {AbortSignal} signal
- * @returns {Promise<{ success: boolean, data?: unknown, cancelled?: boolean, error?: object }>} the protocol's response
- */
+/** Puts the app's question to the person at the terminal, and returns the protocol's response. @param {import('./app.js').Question} question @param {AbortSignal} signal */
 export async function askAtTerminal({ method, params }, signal) {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   // A terminal's Ctrl-C goes to who reads the line, and means the call.
@@ -51,8 +46,9 @@ export async function askAtTerminal({ method, params }, signal) {
   try {
     if (method === 'elicitation/confirm') {
       const line = await lines.question(`${message} [y/N] `, { signal });
-      if (!/^y(es)?$/i.test(line.trim())) return DECLINED;
-      return { success: true, data: { confirmed: true } };
+      return /^y(es)?$/i.test(line.trim())
+        ? { success: true, data: { confirmed: true } }
+        : DECLINED;
     }
     if (method === 'elicitation/select' && Array.isArray(params?.options)) {
       const options = params.options.slice(0, MAX_OPTIONS);

@@ -14,12 +14,8 @@ const INVISIBLE = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|[\u{e0000}-\u{
 export function cleanText(value, length) {
   if (typeof value !== 'string') return '';
   // No more is looked at than may be kept.
-  const text = value
-    .slice(0, length + 1)
-    .replace(CONTROLS, '')
-    .replace(INVISIBLE, '');
-  const cut = text.length > length || value.length > length;
-  return (cut ? `${text.slice(0, length - 1)}…` : text).toWellFormed();
+  const text = printable(value.slice(0, length));
+  return value.length > length ? `${text.slice(0, length - 1)}…`.toWellFormed() : text;
 }
 
 /** A text as a terminal may show it, whole. @param {string} text */
@@ -35,12 +31,12 @@ export const jsonText = (value, indent) =>
     .replace(/[\u007f-\u009f]/g, escaped)
     .replace(INVISIBLE, escaped);
 
-/** @param {string} text of one character */
+/** @param {string} text of one character, which may be two units */
 const escaped = (text) =>
-  Array.from({ length: text.length }, (_, at) => {
-    const unit = text.charCodeAt(at).toString(16).padStart(4, '0');
-    return `\\u${unit}`;
-  }).join('');
+  text
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 
 /** The same on one line, for a terminal. @param {unknown} value @param {number} [length] */
 export const lineOf = (value, length = 200) => cleanText(value, length).replace(/\s+/g, ' ').trim();

@@ -46,43 +46,31 @@ export async function serveGuarded({ what, where, path }, values, handle) {
   /** @type {Set<string>} */
   const hosts = new Set(values['allow-host']);
 
-  /**
-   * Lets the pages that were named read what they are answered.
-   * @param {IncomingMessage} request
-   * @param {ServerResponse} response
-   * @returns {boolean} whether this was a browser's question whether it may ask, which is answered
-   */
-  function allowPage({ method, headers }, response) {
-    const { host = '', origin } = headers;
-    if (!origin || !origins.has(origin) || !hosts.has(host)) return false;
-    response.setHeader('access-control-allow-origin', origin);
-    response.setHeader('access-control-expose-headers', 'mcp-session-id, www-authenticate');
-    response.setHeader('vary', 'origin');
-    if (method !== 'OPTIONS') return false;
-    const asked = headers['access-control-request-headers'];
-    response.writeHead(204, {
-      'access-control-allow-methods': 'GET, POST, DELETE',
-      ...(asked && { 'access-control-allow-headers': asked }),
-      'access-control-allow-private-network': 'true',
-    });
-    response.end();
-    return true;
-  }
-
-  /** @param {IncomingMessage} request @returns {Problem | undefined} */
-  function problemWith({ headers: { host = '', origin, authorization = '' } }) {
-    // A name that was rebound to this machine is no way in.
-    if (!hosts.has(host)) return { status: 403, message: 'Host not allowed' };
-    if (origin !== undefined && !origins.has(origin))
-      return { status: 403, message: 'Origin not allowed' };
-    const [, shown = ''] = /^bearer +(\S+) *$/i.exec(authorization) ?? [];
-    if (timingSafeEqual(digest(shown), wanted)) return undefined;
-    const headers = { 'www-authenticate': 'Bearer' };
-    return { status: 401, message: 'Authorization: Bearer TOKEN is missing', headers };
-  }
-
   const server = createServer((request, response) => {
-    if (!allowPage(request, response)) handle(request, response, problemWith(request));
+    const { host = '', origin, authorization = '', ...headers } = request.headers;
+    const respond = (/** @type {Problem} */ problem) => handle(request, response, problem);
+    // A name that was rebound to this machine is no way in.
+    if (!hosts.has(host)) return respond({ status: 403, message: 'Host not allowed' });
+    if (origin !== undefined) {
+      if (!origins.has(origin)) return respond({ status: 403, message: 'Origin not allowed' });
+      // The pages that were named may read what they are answered.
+      response.setHeader('access-control-allow-origin', origin);
+      response.setHeader('access-control-expose-headers', 'mcp-session-id, www-authenticate');
+      response.setHeader('vary', 'origin');
+      if (request.method === 'OPTIONS') {
+        const asked = headers['access-control-request-headers'];
+        response.writeHead(204, {
+          'access-control-allow-methods': 'GET, POST, DELETE',
+          ...(asked && { 'access-control-allow-headers': asked }),
+          'access-control-allow-private-network': 'true',
+        });
+        return void response.end();
+      }
+    }
+    const [, shown = ''] = /^bearer +(\S+) *$/i.exec(authorization) ?? [];
+    if (timingSafeEqual(digest(shown), wanted)) return handle(request, response);
+    const challenge = { 'www-authenticate': 'Bearer' };
+    respond({ status: 401, message: 'Authorization: Bearer TOKEN is missing', headers: challenge });
   });
   const { host, port, address } = await listenOn(where, server);
   const names = LOOPBACK.has(host) ? ['127.0.0.1', '[::1]', 'localhost'] : [];

@@ -38,11 +38,7 @@ const exchange = new AsyncLocalStorage();
  * @property {number} open requests that have no answer yet
  */
 
-/**
- * @param {import('./gateway.js').Gateway} gateway
- * @param {import('./commands.js').Values & { http: string }} values of the options
- * @returns {Promise<{ ended: Promise<string>, close: () => Promise<void> }>}
- */
+/** @param {import('./gateway.js').Gateway} gateway @param {import('./commands.js').Values & { http: string }} values of the options */
 export async function serveHttp(gateway, values) {
   /** @type {Map<string, Session>} */
   const sessions = new Map();
@@ -113,32 +109,46 @@ export async function serveHttp(gateway, values) {
     return session;
   }
 
-  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
-  async function respond(incoming, outgoing, problem) {
-    if (problem) return send(refusal(problem.status, problem.message, problem.headers), outgoing);
-    if (incoming.url?.split('?')[0] !== PATH)
-      return send(refusal(404, `MCP is served at ${PATH}`), outgoing);
+  /** @param {IncomingMessage} incoming @param {AbortSignal} gone @param {() => Promise<void>} drained @returns {Promise<Response>} */
+  async function answer(incoming, gone, drained) {
+    if (incoming.url?.split('?')[0] !== PATH) return refusal(404, `MCP is served at ${PATH}`);
     if (Number(incoming.headers['content-length']) > MAX_BODY)
-      return send(refusal(413, `A request may have at most ${MAX_BODY} bytes`), outgoing);
-    const { request, gone } = toRequest(incoming, outgoing);
-    const own = { drained: () => drained(outgoing) };
+      return refusal(413, `A request may have at most ${MAX_BODY} bytes`);
+    const request = toRequest(incoming);
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
-      return send(await exchange.run(own, serveLegacy, request), outgoing);
-    if (gone.aborted) return;
-    const ask = () => modern.fetch(new Request(request, { signal: gone }));
-    await send(await exchange.run({ ...own, gone }, ask), outgoing);
+      return exchange.run({ drained }, serveLegacy, request);
+    const cancellable = new Request(request, { signal: gone });
+    return exchange.run({ drained, gone }, () => modern.fetch(cancellable));
+  }
+
+  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
+  async function respond(incoming, outgoing, problem) {
+    // Aborts when nobody reads the answer any more.
+    const stop = new AbortController();
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) stop.abort(new Error('the client closed the response'));
+    });
+    try {
+      const response = problem
+        ? refusal(problem.status, problem.message, problem.headers)
+        : await answer(incoming, stop.signal, () => drained(outgoing));
+      await send(response, outgoing, stop.signal);
+    } catch (error) {
+      onerror(/** @type {Error} */ (error));
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(500).end();
+    }
   }
 
   const service = { what: 'MCP', where: values.http, path: PATH };
-  const { server: http } = await serveGuarded(service, values, (incoming, outgoing, problem) => {
-    respond(incoming, outgoing, problem).catch((error) => {
-      onerror(error);
-      if (outgoing.headersSent) outgoing.destroy();
-      else outgoing.writeHead(500).end();
-    });
-  });
+  const { server: http } = await serveGuarded(
+    service,
+    values,
+    (...given) => void respond(...given),
+  );
   return {
+    /** @type {Promise<string>} */
     ended: new Promise(() => {}),
     async close() {
       for (const { transport } of sessions.values()) await transport.close();
@@ -152,25 +162,17 @@ export async function serveHttp(gateway, values) {
 }
 
 /** @param {number} status @param {string} message @param {Record<string, string>} [headers] */
-const refusal = (status, message, headers = {}) =>
+const refusal = (status, message, headers) =>
   Response.json(
     { jsonrpc: '2.0', id: null, error: { code: -32000, message } },
     { status, headers },
   );
 
-/**
- * @param {IncomingMessage} incoming
- * @param {ServerResponse} outgoing
- * @returns {{ request: Request, gone: AbortSignal }} `gone` aborts when nobody reads the answer any more
- */
-function toRequest(incoming, outgoing) {
+/** @param {IncomingMessage} incoming @returns {Request} */
+function toRequest(incoming) {
   const { method = 'GET', headers, url = '/' } = incoming;
-  const stop = new AbortController();
-  outgoing.once('close', () => {
-    if (!outgoing.writableFinished) stop.abort(new Error('the client closed the response'));
-  });
   const hasBody = method !== 'GET' && method !== 'HEAD';
-  const request = new Request(new URL(url, `http://${headers.host}`), {
+  return new Request(new URL(url, `http://${headers.host}`), {
     method,
     headers: Object.entries(headers).flatMap(([name, value]) =>
       [value ?? []].flat().map((each) => /** @type {[string, string]} */ ([name, each])),
@@ -180,25 +182,22 @@ function toRequest(incoming, outgoing) {
       duplex: 'half',
     }),
   });
-  return { request, gone: stop.signal };
 }
 
-/** @param {Response} response @param {ServerResponse} outgoing */
-async function send(response, outgoing) {
+/** @param {Response} response @param {ServerResponse} outgoing @param {AbortSignal} gone */
+async function send(response, outgoing, gone) {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (!response.body) return void outgoing.end();
-  if (outgoing.destroyed) return void response.body.cancel().catch(() => {});
   outgoing.flushHeaders();
-  const reader = response.body.getReader();
-  outgoing.once('close', () => void reader.cancel().catch(() => {}));
-  for (;;) {
-    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
-    if (done) return void outgoing.end();
+  const sink = new WritableStream({
     // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
-    await drained(outgoing);
-    if (outgoing.destroyed) return;
-    outgoing.write(value);
-  }
+    async write(piece) {
+      await drained(outgoing);
+      outgoing.write(piece);
+    },
+  });
+  await response.body.pipeTo(sink, { signal: gone }).catch(() => {});
+  outgoing.end();
 }
 
 /** Resolves when a client reads what it was sent, or is gone. @param {ServerResponse} outgoing */

@@ -42,10 +42,7 @@ const ANY_PARAMS = {
  * @property {AbortSignal} [gone] where that cancels the request, aborts when the client has closed the answer before it had all of it
  */
 
-/**
- * The client's reason, in the words that the app's handler gets.
- * @param {{ reason?: any }} cancel a signal, or what the client says
- */
+/** The client's reason, in the words that the app's handler gets. @param {{ reason?: any }} cancel a signal, or what the client says */
 function reasonOf({ reason }) {
   if (typeof reason === 'string' && reason) return cleanText(reason, 500);
   // The SDK's own error is what it says of a connection that is gone.

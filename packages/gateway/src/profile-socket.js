@@ -68,11 +68,7 @@ function channelOf(socket) {
   return channel;
 }
 
-/**
- * @param {string} profile folder of it
- * @param {NodeJS.Platform} [platform]
- * @returns {string} the same for whoever wants the profile
- */
+/** @param {string} profile folder of it @param {NodeJS.Platform} [platform] @returns {string} the same for whoever wants the profile */
 export function socketPathOf(profile, platform = process.platform) {
   const folder = resolve(profile);
   const mark = createHash('sha256').update(folder).digest('hex').slice(0, 16);

@@ -164,7 +164,7 @@ export const undelivered = (error) =>
 
 /** @param {import('./app.js').Result} response @param {Delivery} delivery @returns {Promise<ToolResult>} */
 export async function toolResult(response, delivery) {
-  const { success, data, cancelled, metadata, isTool, chunks, downloads } = response;
+  const { success, data, isTool, chunks, downloads } = response;
   if (success === true) {
     const blocks = isTool && !downloads && !delivery.outputSchema && blocksOf(data?.content);
     if (blocks) return { content: blocks };
@@ -176,9 +176,13 @@ export async function toolResult(response, delivery) {
     const { content } = await successOf(areTexts ? chunks.join('') : chunks, streamed);
     return { ...result, content: [...result.content, ...content] };
   }
-  const { code, message, ...more } = /** @type {any} */ (response.error) ?? {};
+  return failureFrom(response, delivery.progress);
+}
+
+/** The result of a call without success. @param {import('./app.js').Response} response @param {Became['progress']} [progress] */
+export function failureFrom({ error, cancelled, metadata }, progress) {
+  const { code, message, ...more } = /** @type {any} */ (error) ?? {};
   const { outcome, report } = /** @type {Became} */ (metadata ?? {});
-  const { progress } = delivery;
   const word = cancelled && code !== 'TIMEOUT' ? 'CANCELLED' : code;
   return failureOf(word, message, more, { outcome, report, progress });
 }

@@ -48,10 +48,10 @@ export function shareApp(channel, app) {
     for (const { stop } of calls.values()) stop.abort(reason);
   };
   const watcher = () =>
-    app.knownCapabilities()?.then(
-      (capabilities) => peer.notify('capabilities', { capabilities }),
-      () => {},
-    );
+    void app
+      .knownCapabilities()
+      ?.then((capabilities) => peer.notify('capabilities', { capabilities }))
+      .catch(() => {});
   app.watchers.add(watcher);
   const closed = peer.closed.then(() => {
     app.watchers.delete(watcher);

@@ -6,11 +6,7 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 /** What reorders or hides text, and so can show a person something else than a model reads. */
 const INVISIBLE = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|[\u{e0000}-\u{e007f}]/gu;
 
-/**
- * @param {unknown} value
- * @param {number} length of the longest text, in UTF-16 units
- * @returns {string} empty when the value is no text
- */
+/** @param {unknown} value @param {number} length of the longest text, in UTF-16 units @returns {string} empty when the value is no text */
 export function cleanText(value, length) {
   if (typeof value !== 'string') return '';
   // No more is looked at than may be kept.

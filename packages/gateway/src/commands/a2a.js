@@ -1,31 +1,26 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { appOf, hasStopped } from '../app.js';
+import { once } from 'node:events';
 import { createTaskServer } from 'abp-bridge/a2a';
+import { appOf, hasStopped } from '../app.js';
 import { serveGuarded } from '../http-guard.js';
-import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
+import { failureFrom } from '../results.js';
 import { cleanText } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
 
 /** How long a cancelled task may take to say what became of it, in ms. */
 const GRACE = 5000;
 
-/**
- * @typedef {import('abp-bridge/a2a').ExecutorContext} ExecutorContext
- * @typedef {import('abp-bridge/a2a').Part} Part
- */
+/** @typedef {import('abp-bridge/a2a').ExecutorContext} ExecutorContext */
 
 /**
  * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill` and its params
  * in a data part or as JSON in the text.
  * @param {ExecutorContext['message']} message
- * @returns {{ skill?: string, params: unknown }}
  */
 function requestOf({ parts, metadata }) {
-  const data = /** @type {{ skill?: unknown, params?: unknown } | undefined} */ (
-    parts.find((part) => part.data !== undefined)?.data
-  );
+  const data = /** @type {any} */ (parts.find((part) => part.data !== undefined)?.data);
   if (typeof data?.skill === 'string') return { skill: data.skill, params: data.params ?? {} };
   const skill = typeof metadata?.skill === 'string' ? metadata.skill : undefined;
   if (data !== undefined) return { skill, params: data };
@@ -68,26 +63,22 @@ export const executor = (app) => async (context) => {
     },
   });
   if (!response.success) {
-    const { code = 'OPERATION_FAILED', message: why } = response.error ?? {};
-    const { outcome, report } =
-      response.metadata ?? /** @type {import('../outcomes.js').Became} */ ({});
-    const sentence = sentenceOf({ outcome, report, progress });
-    const text = [`${cleanText(code, 64)}: ${cleanText(why, 4000)}`, sentence].filter(Boolean);
+    const { outcome, report } = /** @type {import('../outcomes.js').Became} */ (
+      response.metadata ?? {}
+    );
     emitStatus(hasStopped(response) && signal.aborted ? 'canceled' : 'failed', {
-      parts: [{ text: text.join('\n') }],
+      parts: [{ text: failureFrom(response, progress).content[0].text }],
       ...(outcome && { metadata: { outcome, ...(report !== undefined && { report }) } }),
     });
     return;
   }
-  /** @type {Part[]} */
+  /** @type {import('abp-bridge/a2a').Part[]} */
   const parts = [];
   /** @type {import('../plain.js').Describe} */
   const put = ({ bytes, mimeType, filename }, rest) => {
-    parts.push({
-      raw: Buffer.from(bytes).toString('base64'),
-      mediaType: mimeType,
-      ...(filename && { filename: cleanText(filename, 200) }),
-    });
+    const raw = Buffer.from(bytes).toString('base64');
+    const named = filename && { filename: cleanText(filename, 200) };
+    parts.push({ raw, mediaType: mimeType, ...named });
     return { ...rest, mimeType, size: bytes.length };
   };
   const data = await toPlain(response.data, put);
@@ -97,7 +88,7 @@ export const executor = (app) => async (context) => {
   emitStatus('completed');
 };
 
-/** @param {[string]} positionals @param {import('../commands.js').Values} values @param {{ version: string }} context */
+/** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
   try {
@@ -127,10 +118,7 @@ export async function execute([address], values, context) {
       response.writeHead(problem.status, { 'content-type': 'text/plain', ...problem.headers });
       response.end(problem.message);
     });
-    await new Promise((resolve) => {
-      process.once('SIGINT', resolve);
-      process.once('SIGTERM', resolve);
-    });
+    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
     agent.close();
     server.close();
     server.closeAllConnections();

@@ -6,41 +6,35 @@ import { Gateway } from '../gateway.js';
 import { createServer } from '../mcp-server.js';
 import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
+import { deferred } from '../waiting.js';
 
 /** Well below the shortest clock of a host, which is a minute. */
 const DEFAULT_PATIENCE = 45_000;
 
-/**
- * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host.
- * @param {string[]} addresses
- * @param {import('../commands.js').Values} values
- * @param {{ version: string }} context
- */
+/** The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host. @type {(...given: Parameters<import('../commands.js').Execute>) => import('../gateway.js').Named[]} */
 function targetsOf(addresses, values, context) {
   const several = addresses.length > 1;
   /** @type {string[]} */
   const prefixes = [];
-  return addresses.map((text) => {
+  return addresses.map((/** @type {string} */ text) => {
     const [, name, address = text] = /^([A-Za-z0-9_]+)=(.+)$/.exec(text) ?? [];
     const app = appOf(address, values, context);
     const prefix = several || name ? prefixOf(name ?? app.url.host) : '';
     // Else one app could name a capability so that its tool is taken for the other's.
     const other = prefixes.find((each) => each.startsWith(prefix) || prefix.startsWith(each));
-    if (other !== undefined) {
+    if (other !== undefined)
       throw usageError(
         `The prefixes ${other} and ${prefix} begin with one another: name the apps differently, as in one=${address}`,
       );
-    }
     prefixes.push(prefix);
     return { app, prefix, ...(several && { label: app.url.host }) };
   });
 }
 
-/** @param {string[]} addresses @param {import('../commands.js').Values} values @param {{ version: string }} context */
+/** @type {import('../commands.js').Execute} */
 export async function execute(addresses, values, context) {
-  if (values.profile && addresses.length > 1) {
+  if (values.profile && addresses.length > 1)
     throw usageError('--profile is for one app: two cannot share a profile');
-  }
   const patience = seconds(values.patience, 'patience') ?? DEFAULT_PATIENCE;
   const gateway = new Gateway(targetsOf(addresses, values, context), {
     patience: patience || Infinity,
@@ -49,10 +43,9 @@ export async function execute(addresses, values, context) {
     name: 'abp-bridge-gateway',
     version: context.version,
   });
-  const served = values.http
-    ? await (
-        await import('../http.js')
-      ).serveHttp(gateway, /** @type {typeof values & { http: string }} */ (values))
+  const { http } = values;
+  const served = http
+    ? await (await import('../http.js')).serveHttp(gateway, { ...values, http })
     : serveStdio(gateway);
   const why = await Promise.race([served.ended, signalled(gateway)]);
   await gateway.close(why);
@@ -61,14 +54,10 @@ export async function execute(addresses, values, context) {
   process.exit(0);
 }
 
-/**
- * MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there.
- * @param {Gateway} gateway
- * @returns {{ ended: Promise<string>, close: () => Promise<void> }} `ended` resolves once the client has disconnected
- */
+/** MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there. @param {Gateway} gateway */
 function serveStdio(gateway) {
   console.log = console.info = console.debug = console.error;
-  /** @type {import('@modelcontextprotocol/server').Server | undefined} */
+  /** @type {ReturnType<typeof createServer> | undefined} */
   let server;
   // There is one client.
   const owner = {};
@@ -80,31 +69,31 @@ function serveStdio(gateway) {
   });
   // It is closed when a pipe is, and when the client sends more than it takes at once.
   const { onclose } = transport;
-  const ended = new Promise((resolve) => {
-    transport.onclose = () => {
-      onclose?.();
-      resolve('the client disconnected');
-    };
-  });
+  /** @type {ReturnType<typeof deferred<string>>} */
+  const { promise: ended, resolve } = deferred();
+  transport.onclose = () => {
+    onclose?.();
+    resolve('the client disconnected');
+  };
   return { ended, close: () => served.close() };
 }
 
 /** @param {Gateway} gateway @returns {Promise<string>} which signal came; a second one ends the process at once */
 function signalled(gateway) {
   return new Promise((resolve) => {
-    for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+    const leave = () => {
+      gateway.kill();
+      process.exit(1);
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
       process.once(signal, () => {
         resolve(`the gateway was ended by ${signal}`);
-        process.once(signal, () => {
-          gateway.kill();
-          process.exit(1);
-        });
+        process.once(signal, leave);
       });
     }
     process.once('uncaughtException', (error) => {
       log(`failed: ${lineOf(error.stack, 2000)}`);
-      gateway.kill();
-      process.exit(1);
+      leave();
     });
   });
 }

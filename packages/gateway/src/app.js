@@ -53,7 +53,7 @@ export function appUrl(text) {
   );
 }
 
-/** The app of an address, by the options that all commands share. @param {string} address @param {Values} values @param {{ version: string }} context */
+/** The app of an address. @param {string} address @param {Values} values of the options @param {{ version: string }} context */
 export const appOf = (address, values, { version }) =>
   new App(appUrl(address), { agent: { name: 'abp-bridge-gateway', version }, values });
 

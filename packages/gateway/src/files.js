@@ -157,7 +157,7 @@ const isFolder = (path) =>
     () => false,
   );
 
-/** Finds out before a call whether its result can be saved. @param {string} out a file, or a folder @throws {import('./errors.js').UserError} if it cannot */
+/** Throws, before a call is made, if its result cannot be saved. @param {string} out a file, or a folder */
 export async function requireWritable(out) {
   const folder = (await isFolder(out)) ? out : dirname(out);
   if (!(await isFolder(folder))) throw usageError(`--out ${out}: there is no folder ${folder}`);
@@ -166,7 +166,7 @@ export async function requireWritable(out) {
   });
 }
 
-/** The app's name for a file, as one that may stand in a folder: no path, not hidden, nothing that a terminal interprets. @param {Bytes} file @param {number} at which of the files */
+/** A name that may stand in a folder: no path, not hidden, nothing that a terminal interprets. @param {Bytes} file @param {number} at which of them */
 function safeName({ filename = '' }, at) {
   const name = lineOf(basename(filename.replaceAll('\\', '/')), MAX_FILENAME)
     .replace(/[<>:"/\\|?*]/g, '_')

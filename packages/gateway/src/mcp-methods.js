@@ -81,7 +81,7 @@ const HANDLE_TOOLS = [
   ),
 ];
 
-/** What a client is told of a call that still runs. @param {Run} run @param {boolean} [isOwnTool] whether it asks by the tool that was called first */
+/** What is said of a call that still runs. @param {Run} run @param {boolean} [isOwnTool] whether by the tool that was called first */
 function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = false) {
   const percentage = Number.isFinite(progress?.percentage) && Math.round(progress?.percentage);
   const message = progress ? progressText(progress) : '';
@@ -188,7 +188,7 @@ export function extensionTask(run) {
   return { ...task, status: run.state, ttlMs, pollIntervalMs: POLL_INTERVAL };
 }
 
-/** @param {McpServer} server @param {Record<string, (run: Run, ctx: Context) => unknown>} methods by name @param {(ctx: Context) => void} [check] throws for clients that know no tasks */
+/** @param {McpServer} server @param {Record<string, (run: Run, ctx: Context) => unknown>} methods @param {(ctx: Context) => void} [check] */
 function serve(server, methods, check) {
   for (const [method, handler] of Object.entries(methods)) {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {

@@ -55,7 +55,7 @@ export function profileInUse(profile, pid) {
   );
 }
 
-/** Makes the folder, and waits until a browser that is on its way out has let it go. @param {string} profile @throws {UserError} when it is in use and stays so */
+/** Makes the folder, and waits until a browser on its way out has let it go; throws if none does. @param {string} profile */
 export async function claimProfile(profile) {
   makePrivate(profile);
   for (let waited = 0; ; waited += POLL) {

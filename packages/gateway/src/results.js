@@ -123,7 +123,13 @@ const ADVICE = new Map([
   ['DISCONNECTED', 'The work may or may not have been done: check before you call again.'],
 ]);
 
-/** @param {string} code @param {string} message @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more] @param {Became} [became] @returns {ToolResult} */
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more]
+ * @param {Became} [became] what became of the work
+ * @returns {ToolResult}
+ */
 export function failureOf(code, message, more = {}, became = {}) {
   const { retryable, retryAfter, alternatives } = more;
   const listed = Array.isArray(alternatives) ? alternatives.slice(0, 10) : [];

@@ -11,7 +11,10 @@ import { deferred } from '../waiting.js';
 /** Well below the shortest clock of a host, which is a minute. */
 const DEFAULT_PATIENCE = 45_000;
 
-/** The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host. @type {(...given: Parameters<import('../commands.js').Execute>) => import('../gateway.js').Named[]} */
+/**
+ * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host.
+ * @type {(...given: Parameters<import('../commands.js').Execute>) => import('../gateway.js').Named[]}
+ */
 function targetsOf(addresses, values, context) {
   const several = addresses.length > 1;
   /** @type {string[]} */

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Readable } from 'node:stream';
+import { Readable, finished } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   WebStandardStreamableHTTPServerTransport,
@@ -35,7 +35,7 @@ const exchange = new AsyncLocalStorage();
  * @property {WebStandardStreamableHTTPServerTransport} transport
  * @property {import('@modelcontextprotocol/server').Server} server
  * @property {number} usedAt ms of `performance.now()`
- * @property {number} open requests that have no answer yet
+ * @property {Set<ServerResponse>} open answers that nobody has read yet
  */
 
 /** @param {import('./gateway.js').Gateway} gateway @param {import('./commands.js').Values & { http: string }} values of the options */
@@ -54,7 +54,7 @@ export async function serveHttp(gateway, values) {
 
   /** Makes room: whoever was silent for long, or longest, gives way if nothing of it is under way. */
   function evict() {
-    const idle = [...sessions].filter(([, { open }]) => !open);
+    const idle = [...sessions].filter(([, { open }]) => !open.size);
     idle.sort(([, a], [, b]) => a.usedAt - b.usedAt);
     for (const [id, { transport, usedAt }] of idle) {
       if (sessions.size < MAX_SESSIONS && performance.now() - usedAt < SESSION_IDLE) return;
@@ -66,9 +66,9 @@ export async function serveHttp(gateway, values) {
   /**
    * A client of the older version has a session, which is what its cancels are looked up in.
    * @param {Request} request
-   * @returns {Promise<Response>}
+   * @param {ServerResponse} outgoing
    */
-  async function serveLegacy(request) {
+  async function serveLegacy(request, outgoing) {
     const id = request.headers.get('mcp-session-id');
     let session = id === null ? undefined : sessions.get(id);
     if (id !== null && !session) return refusal(404, 'Session not found');
@@ -77,18 +77,14 @@ export async function serveHttp(gateway, values) {
       if (sessions.size >= MAX_SESSIONS) return refusal(503, 'Too many sessions');
       session = await openSession();
     }
+    const { transport, open } = session;
     session.usedAt = performance.now();
-    session.open++;
-    const ended = () => void session.open--;
-    const response = await session.transport.handleRequest(request).catch((error) => {
-      ended();
-      throw error;
-    });
-    if (!response.body || request.method === 'GET') return (ended(), response);
-    // The session is in use until what is answered has been read, or nobody reads it any more.
-    const [body, watched] = [new TransformStream({ flush: ended }), response.body];
-    void watched.pipeTo(body.writable).catch(ended);
-    return new Response(body.readable, response);
+    if (request.method !== 'GET') {
+      // It is in use until what is answered has been read, or nobody reads it any more.
+      open.add(outgoing);
+      finished(outgoing, () => open.delete(outgoing));
+    }
+    return transport.handleRequest(request);
   }
 
   /** @returns {Promise<Session>} */
@@ -102,24 +98,25 @@ export async function serveHttp(gateway, values) {
       maxRequestBodySize: MAX_BODY,
     });
     /** @type {Session} */
-    const session = { transport, server, usedAt: 0, open: 0 };
+    const session = { transport, server, usedAt: 0, open: new Set() };
     server.onerror = onerror;
     server.onclose = () => gateway.runs.leave(owner);
     await server.connect(transport);
     return session;
   }
 
-  /** @param {IncomingMessage} incoming @param {AbortSignal} gone @param {() => Promise<void>} drained @returns {Promise<Response>} */
-  async function answer(incoming, gone, drained) {
+  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {AbortSignal} gone @returns {Promise<Response>} */
+  async function answer(incoming, outgoing, gone) {
     if (incoming.url?.split('?')[0] !== PATH) return refusal(404, `MCP is served at ${PATH}`);
     if (Number(incoming.headers['content-length']) > MAX_BODY)
       return refusal(413, `A request may have at most ${MAX_BODY} bytes`);
     const request = toRequest(incoming);
+    const own = { drained: () => drained(outgoing) };
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
-      return exchange.run({ drained }, serveLegacy, request);
+      return exchange.run(own, serveLegacy, request, outgoing);
     const cancellable = new Request(request, { signal: gone });
-    return exchange.run({ drained, gone }, () => modern.fetch(cancellable));
+    return exchange.run({ ...own, gone }, () => modern.fetch(cancellable));
   }
 
   /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
@@ -132,7 +129,7 @@ export async function serveHttp(gateway, values) {
     try {
       const response = problem
         ? refusal(problem.status, problem.message, problem.headers)
-        : await answer(incoming, stop.signal, () => drained(outgoing));
+        : await answer(incoming, outgoing, stop.signal);
       await send(response, outgoing, stop.signal);
     } catch (error) {
       onerror(/** @type {Error} */ (error));

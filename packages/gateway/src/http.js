@@ -115,6 +115,7 @@ export async function serveHttp(gateway, values) {
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
       return exchange.run(own, serveLegacy, request, outgoing);
+    if (gone.aborted) return refusal(400, 'The client has left');
     const cancellable = new Request(request, { signal: gone });
     return exchange.run({ ...own, gone }, () => modern.fetch(cancellable));
   }
@@ -130,7 +131,7 @@ export async function serveHttp(gateway, values) {
       const response = problem
         ? refusal(problem.status, problem.message, problem.headers)
         : await answer(incoming, outgoing, stop.signal);
-      await send(response, outgoing, stop.signal);
+      await send(response, outgoing);
     } catch (error) {
       onerror(/** @type {Error} */ (error));
       if (outgoing.headersSent) outgoing.destroy();
@@ -181,20 +182,22 @@ function toRequest(incoming) {
   });
 }
 
-/** @param {Response} response @param {ServerResponse} outgoing @param {AbortSignal} gone */
-async function send(response, outgoing, gone) {
+/** @param {Response} response @param {ServerResponse} outgoing */
+async function send(response, outgoing) {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (!response.body) return void outgoing.end();
+  if (outgoing.destroyed) return void response.body.cancel().catch(() => {});
   outgoing.flushHeaders();
-  const sink = new WritableStream({
+  const reader = response.body.getReader();
+  outgoing.once('close', () => void reader.cancel().catch(() => {}));
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+    if (done) return void outgoing.end();
     // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
-    async write(piece) {
-      await drained(outgoing);
-      outgoing.write(piece);
-    },
-  });
-  await response.body.pipeTo(sink, { signal: gone }).catch(() => {});
-  outgoing.end();
+    await drained(outgoing);
+    if (outgoing.destroyed) return;
+    outgoing.write(value);
+  }
 }
 
 /** Resolves when a client reads what it was sent, or is gone. @param {ServerResponse} outgoing */

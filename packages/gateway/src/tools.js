@@ -66,7 +66,7 @@ export function toolOf(capability, name, app) {
 // --- Names -----------------------------------------------------------------------------------------
 
 /** Characters of a tool's name: what the strictest known client takes. */
-export const MAX_NAME = 64;
+const MAX_NAME = 64;
 /** Characters of it that tell names apart which would be one. */
 const MARK = 8;
 /** Names of one app that are remembered: what it had before keeps its name, in case that it comes back. */

@@ -143,13 +143,7 @@ export class HttpReply {
     return this.#sendEvent(body, failed, number, start, '}');
   }
 
-  /**
-   * @param {Printed} body
-   * @param {boolean} [failed]
-   * @param {string} [number]
-   * @param {string} [before]
-   * @param {string} [after]
-   */
+  /** @param {Printed} body @param {boolean} [failed] @param {string} [number] @param {string} [before] @param {string} [after] */
   #sendEvent(body, failed, number, before = '', after = '') {
     const id = number ? `id: ${number}\n` : '';
     const start = `${failed ? 'event: error\n' : id}data: ${before}`;

@@ -166,12 +166,7 @@ export function readOrigins(origins = []) {
   throw new AbpError('INVALID_PARAMS', 'origins is a list of origins, or "*"');
 }
 
-/**
- * Why a body is not read.
- * @param {Record<string, string>} headers
- * @param {HttpOptions} options
- * @returns {Refusal | undefined}
- */
+/** Why a body is not read. @param {Record<string, string>} headers @param {HttpOptions} options @returns {Refusal | undefined} */
 function unreadable(headers, { maxRequest }) {
   const { origin, 'content-type': type = '', 'content-encoding': encoding = '' } = headers;
   const wrong = (/** @type {string} */ what) =>
@@ -191,12 +186,7 @@ const tooLarge = (longest) => [
   413,
 ];
 
-/**
- * A body as text.
- * @param {ReturnType<typeof iteratorOf>} chunks
- * @param {number} longest
- * @returns {Promise<string | Refusal>}
- */
+/** A body as text. @param {ReturnType<typeof iteratorOf>} chunks @param {number} longest @returns {Promise<string | Refusal>} */
 async function readText(chunks, longest) {
   const decoder = new TextDecoder();
   let text = '';

@@ -63,7 +63,7 @@ export class RemoteAgent {
 
   /** Registers a stream for what is due to its task. @param {TaskStream} stream */
   watch(stream) {
-    const view = new TaskView(this.table, `${++this.#named}`, this.#limits.task);
+    const view = new TaskView(this, `${++this.#named}`, this.#limits.task);
     this.#watched.set(view.handle, stream);
     this.table.wait(1);
     return view;
@@ -72,7 +72,7 @@ export class RemoteAgent {
   /** @param {TaskView} view */
   forget(view) {
     if (this.#watched.delete(view.handle)) this.table.wait(-1);
-    view.forget();
+    this.table.forget(view.handle);
   }
 
   /** The kind of a watch. @param {boolean} known whether its task's id is known, or only the message */

@@ -32,8 +32,6 @@ export class TaskStream {
   #params;
   /** Left before there was anything to tell the core of. */
   #left = false;
-  /** @type {RemoteAgent | undefined} */
-  #agent;
   /** @type {TaskView | undefined} */
   #view;
   /** @type {Responses | undefined} */
@@ -81,10 +79,7 @@ export class TaskStream {
     return this.#polling;
   }
 
-  /**
-   * The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and after the task was asked
-   * for.
-   */
+  /** The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and after the task was asked for. */
   get lastEventId() {
     return this.#lastEventId || undefined;
   }
@@ -107,7 +102,7 @@ export class TaskStream {
 
   async *#run() {
     this.#signal?.throwIfAborted();
-    const agent = (this.#agent = await this.#begin());
+    const agent = await this.#begin();
     this.#signal?.throwIfAborted();
     if (this.#left) return;
     const view = (this.#view = agent.watch(this));
@@ -118,10 +113,10 @@ export class TaskStream {
       for (;;) {
         switch (stepOf(verdict)) {
           case core.WATCH_OPEN:
-            verdict = yield* this.#read(agent, view);
+            verdict = yield* this.#read(view);
             break;
           case core.WATCH_ASK:
-            verdict = yield* this.#ask(agent, view);
+            verdict = yield* this.#ask(view);
             break;
           case core.WATCH_PAUSE:
             if (!this.#next)
@@ -138,35 +133,36 @@ export class TaskStream {
     } finally {
       offAbort(this.#signal, this);
       this.#input('stop');
-      void this.#drain(agent, view);
+      void this.#drain(view);
     }
   }
 
-  /**
-   * Opens the stream and reads it to its end.
-   * @param {RemoteAgent} agent
-   * @param {TaskView} view
-   * @returns {AsyncGenerator<Event, number>} the verdict on how it ended
-   */
-  async *#read(agent, { table, handle }) {
+  /** Opens the stream and reads it to its end. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on that */
+  async *#read(view) {
+    const { agent, table, handle } = view;
     this.#failure = undefined;
     try {
-      this.#responses = this.#open(agent);
-      for (let response; (response = await this.#responses.next()) !== undefined;) {
+      const responses = (this.#responses = this.#open(agent));
+      for (let response; (response = await responses.next()) !== undefined;) {
         const event = agent.read(response);
         this.#polling = undefined;
-        this.#lastEventId = this.#responses.lastEventId;
+        this.#lastEventId = responses.lastEventId;
         if (!event) continue;
-        const verdict = this.#apply(event);
+        const verdict = this.#apply(view, event);
         if (verdict) yield event;
         if (verdict & core.TASK_END) return verdict;
       }
       const how = this.#lastEventId ? core.WATCH_NUMBERED : core.WATCH_ENDED;
       return table.watch_ended(handle, how, 0);
     } catch (error) {
-      this.#failure = error;
-      return table.watch_ended(handle, howFailed(error), delayOf(error));
+      return this.#failed('watch_ended', view, error);
     }
+  }
+
+  /** @param {'watch_ended' | 'watch_asked'} step @param {TaskView} view @param {unknown} error @returns {number} the verdict on that */
+  #failed(step, { table, handle }, error) {
+    this.#failure = error;
+    return table[step](handle, howFailed(error), delayOf(error));
   }
 
   /** @param {RemoteAgent} agent */
@@ -180,35 +176,28 @@ export class TaskStream {
     return agent.open(operation, /** @type {object} */ (this.#params), abortable);
   }
 
-  /**
-   * Asks for the task.
-   * @param {RemoteAgent} agent
-   * @param {TaskView} view
-   * @returns {AsyncGenerator<Event, number>} the verdict on the answer
-   */
-  async *#ask(agent, { table, handle }) {
+  /** Asks for the task. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on the answer */
+  async *#ask(view) {
     let task;
     try {
-      task = await agent.get(/** @type {string} */ (this.#id));
+      task = await view.agent.get(/** @type {string} */ (this.#id));
     } catch (error) {
-      this.#failure = error;
-      return table.watch_asked(handle, howFailed(error), delayOf(error));
+      return this.#failed('watch_asked', view, error);
     }
     // Its number is not known, and those before it are over.
     this.#lastEventId = undefined;
     const event = /** @type {const} */ ({ kind: 'task', task });
-    if (this.#apply(event)) yield event;
+    if (this.#apply(view, event)) yield event;
     this.#polling = this.#failure;
-    return table.watch_asked(handle, core.WATCH_ENDED, 0);
+    return view.table.watch_asked(view.handle, core.WATCH_ENDED, 0);
   }
 
-  /** @param {Event} event @returns {number} 0 for one that is dropped */
-  #apply(event) {
-    const view = /** @type {TaskView} */ (this.#view);
+  /** @param {TaskView} view @param {Event} event @returns {number} 0 for one that is dropped */
+  #apply(view, event) {
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
     const others = id && this.#id && id !== this.#id;
     const verdict = others ? 0 : view.apply(event);
-    if (!verdict) this.#agent?.onDropped(event);
+    if (!verdict) view.agent.onDropped(event);
     if (id && !this.#id) {
       this.#id = id;
       this.#input('named');
@@ -238,8 +227,7 @@ export class TaskStream {
   }
 
   async #cancel() {
-    const agent = /** @type {RemoteAgent} */ (this.#agent);
-    const { table, handle } = /** @type {TaskView} */ (this.#view);
+    const { agent, table, handle } = /** @type {TaskView} */ (this.#view);
     const answered = (/** @type {core.WatchEnd} */ how, delay = 0, state = core.TASK_UNKNOWN) =>
       this.act(table.watch_cancel_answered(handle, how, delay, state));
     try {
@@ -284,21 +272,20 @@ export class TaskStream {
   /**
    * Agents end a stream with its task, or when the executor returns: until then its connection is of no use, and what
    * still comes is counted.
-   * @param {RemoteAgent} agent
    * @param {TaskView} view
    */
-  async #drain(agent, view) {
+  async #drain(view) {
     const responses = this.#responses;
     try {
       for (let response; (response = await responses?.next()) !== undefined;) {
-        const event = agent.read(response);
-        if (event) this.#apply(event);
+        const event = view.agent.read(response);
+        if (event) this.#apply(view, event);
       }
     } catch {
       // The task has ended; how its stream does matters to nobody.
     } finally {
       responses?.close();
-      agent.forget(view);
+      view.agent.forget(view);
     }
   }
 }

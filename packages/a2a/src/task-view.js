@@ -21,24 +21,22 @@ export class TaskView {
   #historySize = 0;
 
   /**
-   * @param {import('./tasks-core.js').TaskTable} table
-   * @param {string} name nobody else's in this table
+   * @param {import('./remote-agent.js').RemoteAgent} agent
+   * @param {string} name nobody else's in its table
    * @param {number} room characters of artifacts and messages that are kept
    */
-  constructor(table, name, room) {
-    this.table = table;
+  constructor(agent, name, room) {
+    this.agent = agent;
+    this.table = agent.table;
     this.#room = room;
-    const handle = table.add(name, core.TASK_UNKNOWN);
+    const handle = this.table.add(name, core.TASK_UNKNOWN);
     if (handle < 0)
       throw new AbpError('RATE_LIMITED', 'Too many tasks at once', { retryable: true });
     /** The task in the table. */
     this.handle = /** @type {core.Task} */ (handle);
   }
 
-  /**
-   * @param {Event} event
-   * @returns {number} the core's verdict, 0 for an event that comes too late
-   */
+  /** @param {Event} event @returns {number} the core's verdict, 0 for an event that comes too late */
   apply(event) {
     if (event.kind === 'message') {
       this.message = event.message;
@@ -65,10 +63,6 @@ export class TaskView {
     // The last snapshot of a task may come with artifacts that no event brought.
     for (const artifact of artifacts) this.#artifact(task, artifact, false);
     return this.#status(task, event.task.status, core.TASK_NEWS | core.TASK_SNAPSHOT, metadata);
-  }
-
-  forget() {
-    this.table.forget(this.handle);
   }
 
   /** Keeps a message; of a longer dialogue the earliest are let go. @param {Task} task @param {Message} message */

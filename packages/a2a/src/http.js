@@ -21,14 +21,14 @@ import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
  * @typedef {object} Asked
  * @property {string} verb
  * @property {string} path
- * @property {string} place the path below the one that the agent is mounted at, if that is known
+ * @property {string} [place] the path below the one that the agent is mounted at, if that is known
  * @property {URLSearchParams} query
  * @property {string} origin of the request's URL
  * @property {string | undefined} host as the client wrote it
- * @property {boolean} local whether the request came to a loopback address
+ * @property {boolean} [local] whether the request came to a loopback address
  * @property {Record<string, string>} headers with names in lower case
  * @property {unknown} user
- * @property {boolean} shared whether others serve the paths that are not ours
+ * @property {boolean} [shared] whether others serve the paths that are not ours
  * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
  * @property {() => void} [refused] called when the body is not read to its end
  */
@@ -57,7 +57,7 @@ const CARDS = /** @type {const} */ ([
  * @returns {Promise<boolean>} false if the path is not ours; then nothing was answered
  */
 async function answer(server, asked, reply, options) {
-  const { verb, place, query, headers, shared, user } = asked;
+  const { verb, place = asked.path, query, headers, shared = false, user } = asked;
   const { origins } = options;
   /** @param {number} status @param {object} [more] */
   const send = (status, more = {}) => {
@@ -118,14 +118,22 @@ async function answer(server, asked, reply, options) {
   return true;
 }
 
-/** The same, but never rejects. @param {Parameters<typeof answer>} given */
-async function safeAnswer(...given) {
+/**
+ * The same, for a reply to Node's `ServerResponse` or to a FetchResponse; never rejects.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {any} response
+ * @param {HttpOptions} options
+ * @param {Backlog} backlog
+ */
+async function serve(server, asked, response, options, backlog) {
+  const reply = new HttpReply(response, options, backlog);
   try {
-    return await answer(...given);
+    return await answer(server, asked, reply, options);
   } catch (error) {
     console.error('abp-bridge: answering a request failed:', error);
     // Fails if something was sent before.
-    safely(() => given[2].send(500, {}), undefined);
+    safely(() => reply.send(500, {}));
     return true;
   }
 }
@@ -270,8 +278,7 @@ export const httpListener = (server, options, backlog) => async (request, respon
     // The rest of the body is discarded, so that the sender goes on to read the answer.
     refused: () => request.resume(),
   };
-  const reply = new HttpReply(response, options, backlog);
-  if (!(await safeAnswer(server, asked, reply, options))) next?.();
+  if (!(await serve(server, asked, response, options, backlog))) next?.();
 };
 
 /** @param {string} scheme @param {string | undefined} host as the client wrote it */
@@ -301,24 +308,20 @@ async function textOf(request, longest) {
 export async function respond(server, request, options, backlog, user) {
   const { origin, host, pathname, searchParams } = new URL(request.url);
   const response = new FetchResponse(options.maxUnread);
-  const reply = new HttpReply(response, options, backlog);
   const asked = {
     verb: request.method,
     path: pathname,
-    place: pathname,
     query: searchParams,
     origin,
     host,
-    local: false,
     headers: Object.fromEntries(request.headers),
     user,
-    shared: false,
     text: (/** @type {number} */ longest) =>
       // In Firefox requests have no `body`.
       readText(iteratorOf(request.body ?? wholeOf(request)), longest),
   };
   // Not awaited: the response of a stream is there as soon as it begins.
-  void safeAnswer(server, asked, reply, options);
+  void serve(server, asked, response, options, backlog);
   return response.response;
 }
 

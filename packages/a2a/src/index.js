@@ -11,6 +11,12 @@
  *
  * The core decides what becomes of a task, how long it is remembered, and what a cancel is answered. Held here are the
  * executor and its contexts, the messages and artifacts of tasks, and the answers of those who wait.
+ *
+ * How a client is made. client.js is what its users call. With the first call it finds the agent (remote-agent.js): it reads
+ * the card over a connection (client-http.js, port.js), and takes the dialect that both speak (dialects.js). A message that is
+ * sent is a stream (task-stream.js), which asks the core's table at each step what to do: to open the stream, to ask for the
+ * task, to wait, or to end, and whether an event still counts. Held here are the task as the stream has shown it, and why it
+ * failed.
  */
 export { createTaskClient } from './client.js';
 export { createTaskServer } from './server.js';

@@ -117,13 +117,11 @@ export class PortConnection {
 
 /** @implements {Responses} */
 export class PortResponses {
-  /** @type {unknown[]} */
+  /** What was not read yet: each gives a response, or throws. @type {(() => unknown)[]} */
   #ready = [];
   /** Resolves the promise of a waiting `next`. */
   #wake = () => {};
   #over = false;
-  /** Why reading fails once the responses before it are read. @type {AbpError | undefined} */
-  #failure;
   #limit;
   #leave;
 
@@ -137,7 +135,7 @@ export class PortResponses {
   push(response) {
     if (this.#over) return;
     if (this.#ready.length >= this.#limit) return this.close();
-    this.#ready.push(response);
+    this.#ready.push(() => response);
     this.#wake();
   }
 
@@ -151,17 +149,16 @@ export class PortResponses {
     this.#leave();
   }
 
-  /** @param {AbpError} error */
+  /** Reading fails once the responses before are read. @param {AbpError} error */
   fail(error) {
-    this.#failure ??= error;
+    if (!this.#over) this.#ready.push(() => Promise.reject(error));
     this.close();
   }
 
   async next() {
     while (!this.#ready.length && !this.#over)
       await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
-    if (!this.#ready.length && this.#failure) throw this.#failure;
-    return this.#ready.shift();
+    return this.#ready.shift()?.();
   }
 }
 

@@ -6,7 +6,7 @@ import { within } from './client-http.js';
 import { DIALECTS, readError, readEvent, readTask } from './dialects.js';
 import { REPEATS } from './ids.js';
 import { MAX_EXTENSIONS } from './port.js';
-import { TaskView } from './task-view.js';
+import { TaskView } from './task-stream.js';
 import { TaskTable } from './tasks-core.js';
 
 /** @import { Binding, Interface } from './client-http.js' */

@@ -72,9 +72,10 @@ function settle(call, response) {
   call.finish(response);
 }
 
-/** What was said of its work last: by its handler, or in the response that it passes on. @param {Call} call */
+/** What was said of its work last: by its handler, in the response that it passes on, or by an earlier run. @param {Call} call */
 function saidOf({ rare, given }) {
-  const { report = given?.metadata?.report, progress = given?.metadata?.progress } = rare;
+  const { report = given?.metadata?.report ?? rare.earlier, progress = given?.metadata?.progress } =
+    rare;
   return { report, progress };
 }
 

@@ -51,6 +51,9 @@ function endOf(before) {
 /** Whether a handler has ended as stopped before what it had called. @param {Row[]} rows */
 const leaves = (rows) => rows.some(({ at }) => at === 'leaves');
 
+/** Whether it is a source that works ahead: it may end by itself before a reader who has stopped would read of that. @param {Row[]} rows */
+const isAhead = (rows) => rows.some(({ how }) => how === 'ahead');
+
 /** What may run again under its key. */
 const FREED = ['stopped', 'left', 'left and broke'];
 
@@ -74,7 +77,8 @@ function runOf(rows, frees) {
     const hasBegun = run.some(({ at }) => at === 'begin');
     // Who passes a call on may leave before that begins.
     if (!hasBegun && !leaves(run)) continue;
-    const isFreed = !hasBegun || FREED.includes(end) || (end !== undefined && leaves(run));
+    const isLeft = leaves(run) || isAhead(run);
+    const isFreed = !hasBegun || FREED.includes(end) || (end !== undefined && isLeft);
     if (!frees || !isFreed) return undefined;
     if (start > told) to = Math.min(to, start);
     else from = start;
@@ -149,8 +153,7 @@ export function contradiction(
   // Its own handler has the word, and what that had called works no more.
   const isLeft = leaves(before);
   if (isLeft && outcome !== 'stopped') return `${outcome}, and the handler had left`;
-  // A source that works ahead may end by itself before a reader who has stopped would read of that.
-  const isUnread = outcome === 'stopped' && rows.some(({ how }) => how === 'ahead');
+  const isUnread = outcome === 'stopped' && isAhead(rows);
   if (!isLeft && !isUnread && !ENDS[outcome].includes(end))
     return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;

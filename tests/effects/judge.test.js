@@ -238,6 +238,9 @@ test('what the loss of its agent has stopped may run again, and the last run cou
   assert.ok(say([...first, { at: 'end', how: 'stopped' }, ...again], false));
   assert.ok(say([...first, { at: 'end', how: 'returned' }, ...again]));
   assert.ok(say([...first, ...again]));
+  const ahead = [{ at: 'begin', how: 'ahead' }, { at: 'effect' }];
+  assert.equal(say([...ahead, { at: 'end', how: 'returned' }, ...again]), undefined);
+  assert.ok(say([...ahead, ...again]));
   // What it calls has never begun, the first time.
   const left = [{ at: 'passes' }, { at: 'leaves' }, { at: 'passes' }, ...again];
   assert.equal(say(left), undefined);

@@ -910,25 +910,35 @@ describe('what was stopped because its agent was lost is run by its repeat', () 
     assert.equal(loop.rounds.length, 1);
   });
 
-  test('its report is told if the repeat fails before it has one of its own', async () => {
-    let runs = 0;
-    const site = siteOf({
-      capabilities: {
-        async work(_params, { report, signal }) {
-          if (++runs > 1) throw new Error('no');
-          report({ applied: 5 });
-          site.cut();
-          await new Promise((resolve) => signal.addEventListener('abort', resolve));
-          signal.throwIfAborted();
+  for (const [what, name, reports] of [
+    ['its report is told if the repeat fails before it has one of its own', 'work', [5]],
+    [
+      'the report of a call that the repeat passes on is told, not the one of before',
+      'outer',
+      [5, 7],
+    ],
+  ])
+    test(what, async () => {
+      let runs = 0;
+      const site = siteOf({
+        capabilities: {
+          async work(_params, { report, signal }) {
+            const applied = reports[runs++];
+            if (applied) report({ applied });
+            if (runs > 1) throw new Error('no');
+            site.cut();
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            signal.throwIfAborted();
+          },
+          outer: (params, { call }) => call('work', params),
         },
-      },
+      });
+      const client = await site.client(BACK);
+      const response = await client.call(name, {}, AGAIN);
+      assert.deepEqual(said(response), ['OPERATION_FAILED', 'failed', false]);
+      assert.deepEqual(response.metadata.report, { applied: reports.at(-1) });
+      assert.equal(runs, 2);
     });
-    const client = await site.client(BACK);
-    const response = await client.call('work', {}, AGAIN);
-    assert.deepEqual(said(response), ['OPERATION_FAILED', 'failed', false]);
-    assert.deepEqual(response.metadata.report, { applied: 5 });
-    assert.equal(runs, 2);
-  });
 });
 
 describe('settled', () => {

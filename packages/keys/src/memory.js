@@ -244,9 +244,7 @@ export class Memory {
     }
     const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
     rare.onStop = undefined;
-    rare.earlier = found.report;
-    // Until its handler gives another.
-    if (found.report !== undefined) rare.report = keptReport(found.report, call.name);
+    rare.earlier = keptReport(found.report);
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};

@@ -35,6 +35,24 @@ for (const name of ['abp', 'rpc', 'tasks']) {
   });
 }
 
+test('all that the published table of tasks calls is there', async () => {
+  const { Tasks, ready } = await import('../../dist/lib/tasks.js');
+  await ready();
+  const tasks = new Tasks();
+  const stops = [];
+  const begin = (id) => tasks.begin(id, { onAbort: () => stops.push(id), onState() {} });
+  const [one, two] = [begin('one'), begin('two')];
+  assert.deepEqual([one.state, two.state], ['working', 'working']);
+  one.lease(60_000);
+  two.cancel();
+  assert.deepEqual(stops, ['two']);
+  one.returns();
+  assert.equal(one.state, 'completed');
+  tasks.forget('one');
+  tasks.forget('two');
+  assert.equal(tasks.find('one'), undefined);
+});
+
 test('all that the published modules call is there: calls, cancels, streams and questions, and recordings of them', async (t) => {
   const recorder = createRecorder();
   const { port1, port2 } = new MessageChannel();

@@ -45,34 +45,45 @@ const COUNTERS = {
   dropped: tasks.TASKS_DROPPED,
 };
 
-/** Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. */
-const INPUTS = /** @type {const} */ ([
-  ...['start', 'run', 'subscribe', 'returns', 'state', 'forget', 'own', 'read', 'lost'],
-]);
-/** Those after which something happens when some time has passed since. */
-const TIMED = /** @type {const} */ ([
-  ...['says', 'committed', 'cancel', 'wish', 'lease', 'watch', 'watch_named', 'watch_replied'],
-  ...['watch_cancel', 'watch_leave', 'watch_stop', 'watch_ended', 'watch_asked'],
-  'watch_cancel_answered',
-]);
+/**
+ * Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. Written as `x.NAME`, since what is published has
+ * shorter names (scripts/short-exports.js).
+ * @satisfies {Record<string, (x: any) => any>}
+ */
+// prettier-ignore
+const INPUTS = {
+  start: (x) => x.start, run: (x) => x.run, subscribe: (x) => x.subscribe, returns: (x) => x.returns, state: (x) => x.state,
+  forget: (x) => x.forget, own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost,
+};
+/** Those after which something happens when some time has passed since. @satisfies {Record<string, (x: any) => any>} */
+// prettier-ignore
+const TIMED = {
+  says: (x) => x.says, committed: (x) => x.committed, cancel: (x) => x.cancel, wish: (x) => x.wish, lease: (x) => x.lease,
+  watch: (x) => x.watch, watch_named: (x) => x.watch_named, watch_replied: (x) => x.watch_replied,
+  watch_cancel: (x) => x.watch_cancel, watch_leave: (x) => x.watch_leave, watch_stop: (x) => x.watch_stop,
+  watch_ended: (x) => x.watch_ended, watch_asked: (x) => x.watch_asked, watch_cancel_answered: (x) => x.watch_cancel_answered,
+};
 
 /**
  * @template Given @template R
  * @typedef {(...given: Given extends [any, ...infer Rest]
  *   ? { [I in keyof Rest]: number extends Rest[I] ? number | boolean : Rest[I] } : never) => R} Input
  */
-/** @typedef {{ [Name in typeof INPUTS[number] | typeof TIMED[number]]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
+/** @typedef {{ [Name in keyof typeof INPUTS | keyof typeof TIMED]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
 
 const Driver = /** @type {new () => CoreDriver & Inputs} */ (
   /** @type {unknown} */ (class extends CoreDriver {})
 );
-for (const name of [...INPUTS, ...TIMED])
-  Driver.prototype[name] = function (/** @type {any[]} */ ...given) {
-    return this.feed((/** @type {any} */ x, /** @type {unknown} */ table) => {
-      if (TIMED.includes(/** @type {any} */ (name))) x.advance(table, performance.now());
-      return x[name](table, ...given);
-    });
-  };
+for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED }))
+  Object.assign(Driver.prototype, {
+    /** @this {CoreDriver & { feed(input: any): any }} @param {any[]} given */
+    [name](...given) {
+      return this.feed((/** @type {any} */ x, /** @type {unknown} */ table) => {
+        if (name in TIMED) x.advance(table, performance.now());
+        return input(x)(table, ...given);
+      });
+    },
+  });
 
 /**
  * What a table tells the one that it belongs to.

@@ -16,11 +16,11 @@ import {
   DEFAULT_TIMEOUT,
   MAX_PUT,
   conflict,
-  listed,
   noAnswer,
   noResponders,
   objectNotFound,
-  printCursor,
+  pageOf,
+  listed,
   readCursor,
   requireEntry,
   requireName,
@@ -33,7 +33,7 @@ import { Feed } from './nats-feed.js';
 import { OrderedIndex } from './ordered.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
-/** @import { Headers } from './nats-feed.js' */
+/** @import { Message } from './nats-feed.js' */
 
 /** Bytes of a message that its headers and its subject may take. */
 const HEADERS = 2048;
@@ -46,8 +46,9 @@ const TOO_SMALL = `the server (max_payload) and its streams (max_msg_size) must 
 const FEW = 64;
 /** Ms for which no other consumer is made when one could not be. */
 const WITHOUT_CONSUMERS = 30_000;
-/** Records that are pulled at once. */
+/** Messages that are pulled at once, and ms for some of them to come. */
 const PULL = 256;
+const EXPIRES = 1000;
 /** Ns after which the server forgets a consumer that nobody asks. */
 const FORGOTTEN_AFTER = 30_000_000_000;
 /** Records that may come while a watcher reads the past; it then reads on. */
@@ -84,40 +85,25 @@ const decoder = new TextDecoder();
 
 /** A name as a token of a subject; an empty one is none of these. @param {string} name */
 const token = (name) =>
-  toBase64(encoder.encode(name)).replace(/[+/=]/g, (char) => URL_SAFE[char]) || '-';
-
-/** @type {Record<string, string>} */
-const URL_SAFE = { '+': '-', '/': '_', '=': '' };
+  toBase64(encoder.encode(name)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') ||
+  '-';
 
 /** @param {string} text a token of a subject @returns {string} its name */
-const nameIn = (text) =>
-  decoder.decode(
-    fromBase64(
-      text
-        .replaceAll('-', '+')
-        .replaceAll('_', '/')
-        .padEnd(Math.ceil(text.length / 4) * 4, '='),
-    ),
-  );
+const nameIn = (text) => decoder.decode(fromBase64(text.replaceAll('-', '+').replaceAll('_', '/')));
 
-/**
- * The sequence of a message in its stream, and when that got it, in ms: the subject of its acknowledgement has them, in two
- * forms.
- * @param {string} reply
- */
-function placeIn(reply) {
-  const tokens = reply.split('.');
-  const at = tokens.length > 9 ? 7 : 5;
-  return { seq: Number(tokens[at]), time: Math.floor(Number(tokens[at + 2]) / 1e6) };
+/** @param {string} subject @returns {string} its last token */
+const lastOf = (subject) => subject.slice(subject.lastIndexOf('.') + 1);
+
+/** @typedef {LogRecord & { subject: string, expected?: number, time: number }} Stored a message of a stream, and what its writer expected, if it said so */
+
+/** @param {Message & { time?: Date }} message @returns {Stored} */
+function storedOf({ seq, subject, data, header, headers = header, time }) {
+  const expected = headers?.get(EXPECTED);
+  return {
+    ...{ seq, subject, data: decoder.decode(data), time: Number(time) },
+    expected: expected ? Number(expected) : undefined,
+  };
 }
-
-/** What the writer of a message expected; undefined if it did not say. @param {Headers} [headers] */
-const expectedIn = (headers) => {
-  const text = headers?.get(EXPECTED);
-  return text ? Number(text) : undefined;
-};
-
-/** @typedef {LogRecord & { subject: string, expected?: number, time?: number }} Stored a message of a stream */
 
 /**
  * Whether a message is a record: whether it came where its writer expected it. A cluster of servers before 2.9.21 may store
@@ -128,27 +114,17 @@ const expectedIn = (headers) => {
  */
 const isRecord = (expected, last) => !expected || expected >= last;
 
-/** @param {Stored} message @returns {LogRecord} */
-const recordOf = ({ seq, data }) => ({ seq, data });
-
 /**
  * One who watches a task: reads the past, then takes what the process's consumer brings. `last` is the latest message of the
  * task that was looked at; `behind` says that there is more to be read, and `come` has all that came while it was reading.
  * @typedef {{ task: string, last: number, onRecord: (record: LogRecord) => void, stopped: boolean, reading: boolean, behind: boolean, come: Stored[] }} Watcher
  */
 
-/** A copy of a long list's entries. */
-class Copy {
-  index = new OrderedIndex();
-  /** The sequence of the latest message that was read, when that was, and when somebody asked for it. */
-  seen = 0;
-  read = 0;
-  asked = 0;
-  /** @type {Promise<void> | undefined} */
-  reading;
-  /** What begins when that is over. @type {Promise<void> | undefined} */
-  next;
-}
+/**
+ * A copy of a long list's entries: the latest message that was read, when that was, and when somebody asked for it; what is being
+ * read, and what is read after that.
+ * @typedef {{ index: OrderedIndex, seen: number, read: number, asked: number, reading?: Promise<void>, next?: Promise<void> }} Copy
+ */
 
 /** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
 
@@ -159,7 +135,9 @@ class NatsBackend {
   #jsm;
   #namespace;
   #timeout;
-  #limits;
+  /** Bytes of a message that the stream of the logs takes, and the other. */
+  #limits = [0, 0];
+  maxRecord = 0;
   #connected = true;
   #closed = false;
   /** Of long lists, by their subjects. @type {Map<string, Copy>} */
@@ -181,54 +159,32 @@ class NatsBackend {
   /** @type {Set<{ unsubscribe: () => void }>} */
   #subscriptions = new Set();
 
-  /**
-   * @param {any} connection
-   * @param {any} js
-   * @param {any} jsm
-   * @param {string} namespace
-   * @param {number} timeout
-   * @param {{ log: number, state: number }} limits bytes of a message that the streams take
-   */
-  constructor(connection, js, jsm, namespace, timeout, limits) {
+  /** @param {any} connection @param {any} js @param {any} jsm @param {string} namespace @param {number} timeout */
+  constructor(connection, js, jsm, namespace, timeout) {
     this.#connection = connection;
     this.#js = js;
     this.#jsm = jsm;
     this.#namespace = namespace;
     this.#timeout = timeout;
-    this.#limits = limits;
-    this.maxRecord = this.#room('log');
     void this.#observe();
   }
 
-  /** Bytes that a message may have: neither its stream nor the server takes more. @param {'log' | 'state'} kind */
-  #room(kind) {
-    return Math.min(this.#limits[kind], this.#connection.info.max_payload) - HEADERS;
+  /** Bytes that a message may have: neither its stream nor the server takes more. @param {number} limit */
+  #room(limit) {
+    return Math.min(limit, this.#connection.info?.max_payload ?? 0) - HEADERS;
   }
 
-  /** The streams may take less than when this was opened, or more than when it was measured. */
-  async #measure() {
-    const [log, state] = await this.#request(() =>
-      Promise.all(
-        [this.#log, this.#state].map(async (stream) =>
-          messageSize((await this.#jsm.streams.info(stream)).config),
-        ),
-      ),
-    );
+  /** The streams may take less than when this was opened. */
+  async measure() {
+    const of = async (/** @type {string} */ stream) => {
+      const { max_msg_size: size = -1 } = (await this.#jsm.streams.info(stream)).config;
+      return size > 0 ? size : Infinity;
+    };
+    const limits = await this.#request(() => Promise.all([of(this.#log), of(this.#state)]));
     // No task fits in that, and it may be for a while only: it is no size to divide records by.
-    if (Math.min(log, state) < MIN_MESSAGE) throw unavailable(TOO_SMALL);
-    this.#limits = { log, state };
-    this.maxRecord = this.#room('log');
-  }
-
-  /** Refuses what is too long by what the streams take now. @param {'log' | 'state'} kind @param {string} text */
-  async #requireRoom(kind, text) {
-    try {
-      requireRecord(text, this.#room(kind));
-    } catch (error) {
-      if (/** @type {AbpError} */ (error).code !== 'TOO_LARGE') throw error;
-      await this.#measure();
-      requireRecord(text, this.#room(kind));
-    }
+    if (this.#room(Math.min(...limits)) < MIN_MESSAGE - HEADERS) throw unavailable(TOO_SMALL);
+    this.#limits = limits;
+    this.maxRecord = this.#room(limits[0]);
   }
 
   /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
@@ -237,9 +193,8 @@ class NatsBackend {
       if (type === 'disconnect') this.#connected = false;
       if (type !== 'reconnect') continue;
       this.#connected = true;
-      this.maxRecord = this.#room('log');
-      for (const watchers of this.#watchers.values())
-        for (const watcher of watchers) void this.#read(watcher);
+      this.maxRecord = this.#room(this.#limits[0]);
+      this.#readAll();
     }
     // It was closed, and does not come back.
     await this.close();
@@ -265,14 +220,7 @@ class NatsBackend {
     return `${this.#namespace}_state`;
   }
 
-  /**
-   * Publishes, and waits for the acknowledgement.
-   * @param {string} subject
-   * @param {Uint8Array | string} data
-   * @param {object} [options]
-   * @param {string} [task] for an error
-   * @returns {Promise<number>}
-   */
+  /** Publishes, and waits for the acknowledgement. @param {string} subject @param {Uint8Array | string} data @param {object} [options] @param {string} [task] for an error @returns {Promise<number>} */
   async #publish(subject, data, options, task = '') {
     try {
       return (await this.#js.publish(subject, data, { timeout: this.#timeout, ...options })).seq;
@@ -280,7 +228,7 @@ class NatsBackend {
       const { name, code, message, cause } = /** @type {NatsError} */ (error);
       if (code === WRONG_SEQUENCE) throw conflict(task, error);
       if (code === TOO_LONG || name === 'InvalidArgumentError') {
-        await this.#measure();
+        await this.measure();
         throw new AbpError('TOO_LARGE', `NATS refused it: ${message}`, { cause: error });
       }
       // The client wraps some of them.
@@ -295,12 +243,7 @@ class NatsBackend {
     await within(this.#connection.flush(), this.#timeout, () => new Error('timeout'));
   }
 
-  /**
-   * Asks JetStream for something.
-   * @template T
-   * @param {() => Promise<T>} request
-   * @returns {Promise<T>}
-   */
+  /** Asks JetStream for something. @template T @param {() => Promise<T>} request @returns {Promise<T>} */
   async #request(request) {
     try {
       return await request();
@@ -310,11 +253,7 @@ class NatsBackend {
     }
   }
 
-  /**
-   * A message of a stream, by its leader.
-   * @param {string} stream
-   * @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query
-   */
+  /** A message of a stream, by its leader. @param {string} stream @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query */
   #message(stream, query) {
     return this.#request(() => this.#jsm.streams.getMessage(stream, query));
   }
@@ -337,12 +276,8 @@ class NatsBackend {
   /**
    * The messages of a subject that are there now. A cluster that has lost a server may go on to make consumers there, and
    * does not answer then (2.9.10): the leader of the stream has all messages, one by one.
-   * @param {string} stream
-   * @param {string} subject
-   * @param {number} from
-   * @param {number} limit
-   * @param {boolean} [all] whether none that is there may be left out
-   * @returns {Promise<Stored[]>}
+   * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {boolean} [all] whether none that is
+   *   there may be left out
    */
   async #messagesOf(stream, subject, from, limit, all = true) {
     if (performance.now() >= this.#noConsumers) {
@@ -358,41 +293,26 @@ class NatsBackend {
     return this.#oneByOne(stream, subject, from, limit, to);
   }
 
-  /**
-   * @param {string} stream
-   * @param {string} subject
-   * @param {number} from
-   * @param {number} limit
-   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
-   * @returns {Promise<Stored[]>}
-   */
+  /** @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever */
   async #oneByOne(stream, subject, from, limit, to = Infinity) {
     /** @type {Stored[]} */
     const found = [];
     for (let seq = from; found.length < limit && seq <= to;) {
-      const query = { next_by_subj: subject, seq };
-      const stored = await this.#message(stream, query);
-      if (!stored || stored.seq > to) break;
-      const { subject: of, data, header } = stored;
-      const expected = expectedIn(header);
-      found.push({ seq: stored.seq, subject: of, data: decoder.decode(data), expected });
-      seq = stored.seq + 1;
+      const message = await this.#message(stream, { next_by_subj: subject, seq });
+      if (!message || message.seq > to) break;
+      found.push(storedOf(message));
+      seq = message.seq + 1;
     }
     return found;
   }
 
   /**
-   * @param {string} stream
-   * @param {string} subject
-   * @param {number} from
-   * @param {number} limit
-   * @param {object} [more] of the consumer
-   * @returns {Promise<{ found: Stored[], wanted: number, pending: number }>} with how many of them the server has counted, and
-   *   how many there were without a limit
+   * The same by a consumer, with how many of them the server has counted, and how many there were without a limit.
+   * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {object} [more] of the consumer
    */
   #consumed(stream, subject, from, limit, more = {}) {
     return this.#request(async () => {
-      const { name, num_pending: pending } = await this.#jsm.consumers.add(stream, {
+      const info = await this.#jsm.consumers.add(stream, {
         filter_subject: subject,
         deliver_policy: 'by_start_sequence',
         opt_start_seq: Math.max(from, 1),
@@ -402,39 +322,20 @@ class NatsBackend {
         inactive_threshold: FORGOTTEN_AFTER,
         ...more,
       });
+      const pending = Number(info.num_pending);
       const wanted = Math.min(pending, limit);
+      const consumer = this.#js.consumers.getConsumerFromInfo(info);
       /** @type {Stored[]} */
       const found = [];
-      for (let goOn = true; goOn && found.length < wanted;)
-        goOn = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
-      void this.#jsm.consumers.delete(stream, name).catch(() => {});
+      for (let before = -1; found.length < wanted && found.length > before;) {
+        before = found.length;
+        const count = Math.min(wanted - before, PULL);
+        const messages = await consumer.fetch({ max_messages: count, expires: EXPIRES });
+        for await (const message of messages) found.push(storedOf(message));
+      }
+      void this.#jsm.consumers.delete(stream, info.name).catch(() => {});
       return { found, wanted, pending };
     });
-  }
-
-  /**
-   * @param {string} stream
-   * @param {string} consumer
-   * @param {number} count
-   * @param {Stored[]} found gets them
-   * @returns {Promise<boolean>} whether there may be more
-   */
-  async #pull(stream, consumer, count, found) {
-    const subject = `${this.#jsm.prefix}.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    const wanted = found.length + count;
-    const messages = await this.#connection.requestMany(
-      subject,
-      JSON.stringify({ batch: count, no_wait: true }),
-      { strategy: 'count', maxMessages: count, maxWait: this.#timeout, noMux: true },
-    );
-    for await (const { headers, reply, data, subject: of } of messages) {
-      // A status: there is nothing more.
-      if (headers?.code >= 300) return false;
-      const expected = expectedIn(headers);
-      found.push({ ...placeIn(reply), subject: of, data: decoder.decode(data), expected });
-      if (found.length === wanted) return true;
-    }
-    throw unavailable('NATS did not send what it has');
   }
 
   // --- Logs ------------------------------------------------------------------------------------
@@ -442,7 +343,7 @@ class NatsBackend {
   /** @param {string} task @param {string} data @param {number} expected */
   async append(task, data, expected) {
     this.#check(task);
-    await this.#requireRoom('log', data);
+    requireRecord(data, this.maxRecord);
     for (let last = expected; ;) {
       try {
         return await this.#append(task, data, last);
@@ -481,12 +382,7 @@ class NatsBackend {
     return (await this.#records(task, after, limit)).records;
   }
 
-  /**
-   * @param {string} task
-   * @param {number} after
-   * @param {number} limit
-   * @returns {Promise<{ records: LogRecord[], last: number }>} with the latest message that was looked at
-   */
+  /** With the latest message that was looked at. @param {string} task @param {number} after @param {number} limit */
   async #records(task, after, limit) {
     const subject = this.#subject('log', token(task));
     /** @type {LogRecord[]} */
@@ -502,7 +398,7 @@ class NatsBackend {
         // What was asked for is what came after any number, which need not be that of a message of the task.
         const isNext =
           isRecord(message.expected, last) || (last === after && !(await this.#has(task, after)));
-        if (isNext) records.push(recordOf(message));
+        if (isNext) records.push({ seq: message.seq, data: message.data });
         last = message.seq;
       }
       if (found.length < wanted || records.length === limit) return { records, last };
@@ -537,13 +433,13 @@ class NatsBackend {
   /** @param {Watcher} watcher @param {Stored} message that came */
   #take(watcher, message) {
     const { last } = watcher;
-    const { seq, expected = last } = message;
+    const { seq, data, expected = last } = message;
     if (seq <= last) return;
     // It lacks what came before.
     if (expected > last) void this.#read(watcher);
     else {
       watcher.last = seq;
-      if (isRecord(expected, last)) this.#give(watcher, recordOf(message));
+      if (isRecord(expected, last)) this.#give(watcher, { seq, data });
     }
   }
 
@@ -576,7 +472,7 @@ class NatsBackend {
 
   /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
   async #consume() {
-    for (;;) {
+    while (!this.#closed) {
       try {
         const { last_seq: received } = await this.#stateOf(this.#log);
         const consumer = await this.#js.consumers.get(this.#log, {
@@ -589,21 +485,17 @@ class NatsBackend {
           (message) => this.#dispatch(message),
         );
         this.#feed = feed;
-        this.#messages = await consumer.consume({
+        const messages = await consumer.consume({
           expires: 4 * HEARTBEAT,
           idle_heartbeat: HEARTBEAT,
           callback: (/** @type {any} */ message) => feed.take(message),
         });
-        const messages = this.#messages;
-        void messages?.closed().then(() => {
-          if (messages === this.#messages) this.#resume();
-        });
+        this.#messages = messages;
+        void messages.closed().then(() => messages === this.#messages && this.#resume());
         this.#timer ??= setInterval(() => void this.#look(), LOOK);
         return;
       } catch {
-        if (this.#closed) return;
         await pause(RETRY);
-        if (this.#closed) return;
       }
     }
   }
@@ -624,15 +516,19 @@ class NatsBackend {
     this.#messages = undefined;
     this.#feed?.stop();
     this.#consuming = this.#consume();
+    this.#readAll();
+  }
+
+  #readAll() {
     for (const watchers of this.#watchers.values())
       for (const watcher of watchers) void this.#read(watcher);
   }
 
-  /** @param {import('./nats-feed.js').Message} message */
-  #dispatch({ subject, seq, data, header, headers = header }) {
-    const watchers = this.#watchers.get(subject.slice(subject.lastIndexOf('.') + 1));
+  /** @param {Message} brought */
+  #dispatch(brought) {
+    const watchers = this.#watchers.get(lastOf(brought.subject));
     if (!watchers) return;
-    const message = { subject, seq, data: decoder.decode(data), expected: expectedIn(headers) };
+    const message = storedOf(brought);
     for (const watcher of watchers) {
       if (!watcher.reading) this.#take(watcher, message);
       // Of several that expect the same one to be the latest, the first is a record: none may be missing.
@@ -672,10 +568,7 @@ class NatsBackend {
   async leases(limit) {
     this.#check();
     const found = await this.#messagesOf(this.#state, this.#subject('lease', '*'), 1, limit);
-    return found.map(({ seq, subject }) => ({
-      process: nameIn(subject.slice(subject.lastIndexOf('.') + 1)),
-      number: seq,
-    }));
+    return found.map(({ seq, subject }) => ({ process: nameIn(lastOf(subject)), number: seq }));
   }
 
   /** @param {string} process @param {number} number */
@@ -741,15 +634,13 @@ class NatsBackend {
     const { tenant, context, time, state, data } = entry;
     const subject = this.#subject('index', token(tenant), token(context), token(task));
     const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
-    await this.#requireRoom('state', text);
     for (let attempt = 1; ; attempt++) {
       const last = await this.#last(this.#state, subject);
       const stored = last && decoder.decode(last.data);
       if (stored && (stored === text || JSON.parse(stored).seq > seq)) return;
       try {
         const expect = { lastSubjectSequence: last?.seq ?? 0 };
-        await this.#publish(subject, text, { expect }, task);
-        return;
+        return void (await this.#publish(subject, text, { expect }, task));
       } catch (error) {
         const lost = /** @type {AbpError} */ (error).code === 'CONFLICT';
         if (!lost || attempt === MAX_ATTEMPTS) throw error;
@@ -762,9 +653,7 @@ class NatsBackend {
     this.#check();
     const after = readCursor(cursor);
     const index = await this.#entries(filter, after !== undefined);
-    const entries = index.page(filter, after, limit + 1).map(listed);
-    const tasks = entries.slice(0, limit);
-    return entries.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+    return pageOf(index.page(filter, after, limit + 1).map(listed), limit);
   }
 
   /** @param {ListFilter} filter */
@@ -773,11 +662,7 @@ class NatsBackend {
     return (await this.#entries(filter, false)).count(filter);
   }
 
-  /**
-   * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for.
-   * @param {ListFilter} filter
-   * @param {boolean} further whether an earlier page has been read
-   */
+  /** The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for. @param {ListFilter} filter @param {boolean} further whether an earlier page has been read */
   async #entries({ tenant, context }, further) {
     const within = context === undefined ? '*' : token(context);
     const subject = this.#subject('index', token(tenant), within, '*');
@@ -786,7 +671,7 @@ class NatsBackend {
       const few = await this.#messagesOf(this.#state, subject, 1, SHORT_LIST + 1);
       if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
       // Another one may have made it meanwhile.
-      copy = this.#copies.get(subject) ?? new Copy();
+      copy = this.#copies.get(subject) ?? { ...EMPTY, index: new OrderedIndex() };
       this.#copies.set(subject, copy);
     }
     const now = (copy.asked = performance.now());
@@ -794,20 +679,14 @@ class NatsBackend {
     return copy.index;
   }
 
-  /**
-   * Reads what was entered until now. All who ask while it is being read wait for one that begins then.
-   * @param {Copy} copy
-   * @param {string} subject
-   * @returns {Promise<void>}
-   */
+  /** Reads what was entered until now. All who ask while it is being read wait for one that begins then. @param {Copy} copy @param {string} subject @returns {Promise<void>} */
   #refresh(copy, subject) {
     const begin = () => {
       copy.next = undefined;
       copy.reading = this.#readInto(copy, subject).finally(() => (copy.reading = undefined));
       return copy.reading;
     };
-    if (!copy.reading) return begin();
-    return (copy.next ??= copy.reading.catch(() => {}).then(begin));
+    return copy.reading ? (copy.next ??= copy.reading.catch(() => {}).then(begin)) : begin();
   }
 
   /** @param {Copy} copy @param {string} subject */
@@ -817,7 +696,7 @@ class NatsBackend {
       // One that changes while they are read is not among them: its new message has a later sequence.
       const found = await this.#messagesOf(this.#state, subject, from, Infinity, false);
       if (found.length > 0) copy.seen = found[found.length - 1].seq;
-      await enterAll(copy.index, found);
+      await enter(copy.index, found);
     };
     await read();
     if (performance.now() >= this.#noConsumers) {
@@ -827,8 +706,7 @@ class NatsBackend {
       if (pending > before) await read();
       if (pending < before || pending > copy.index.size) {
         // Another process has forgotten tasks, or the server has left entries out.
-        copy.index = new OrderedIndex();
-        copy.seen = 0;
+        Object.assign(copy, { index: new OrderedIndex(), seen: 0 });
         await read();
       }
     }
@@ -842,7 +720,7 @@ class NatsBackend {
     this.#check(name);
     const id = crypto.randomUUID();
     const began = performance.now();
-    const size = Math.min(CHUNK, this.#room('state'));
+    const size = Math.min(CHUNK, this.#room(this.#limits[1]));
     const count = Math.ceil(bytes.length / size);
     for (let i = 0; i < count; i++) {
       const chunk = bytes.subarray(i * size, (i + 1) * size);
@@ -921,7 +799,7 @@ class NatsBackend {
     const { found, wanted } = await this.#consumed(this.#state, all, Number(after) + 1, limit, {
       headers_only: true,
     });
-    const old = found.filter(({ time = Infinity }) => time <= before);
+    const old = found.filter(({ time }) => time <= before);
     const writes = new Set(old.map(({ subject }) => subject.split('.').slice(-3, -1).join('.')));
     for (const write of writes) {
       const [of, id] = write.split('.');
@@ -953,26 +831,18 @@ class NatsBackend {
 const unacknowledged = (cause) =>
   new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', { cause });
 
-/** Bytes of a message that a stream takes. @param {{ max_msg_size?: number }} config */
-const messageSize = ({ max_msg_size: size = -1 }) => (size > 0 ? size : Infinity);
+/** @type {Omit<Copy, 'index'>} */
+const EMPTY = { seen: 0, read: 0, asked: 0 };
 
-/** @param {OrderedIndex} index @param {LogRecord[]} messages */
-function enter(index, messages) {
-  for (const { data } of messages) {
+/** Others have their turn while there are many. @param {OrderedIndex} index @param {LogRecord[]} messages */
+async function enter(index, messages) {
+  for (const [i, { data }] of messages.entries()) {
     const entry = safely(() => JSON.parse(data), undefined);
     // What somebody else has put there costs the others nothing.
-    if (typeof entry?.task !== 'string') continue;
-    index.set(entry);
+    if (typeof entry?.task === 'string') index.set(entry);
+    if (i % SHORT_LIST === SHORT_LIST - 1) await breathe();
   }
   return index;
-}
-
-/** The same for many. @param {OrderedIndex} index @param {LogRecord[]} messages */
-async function enterAll(index, messages) {
-  for (let at = 0; at < messages.length; at += SHORT_LIST) {
-    enter(index, messages.slice(at, at + SHORT_LIST));
-    await breathe();
-  }
 }
 
 /**
@@ -1008,7 +878,6 @@ export async function natsBackend({
         max_msgs_per_subject: 1,
       },
     ];
-    const limits = [];
     for (const stream of streams) {
       // Adding one that is there, and the same, does nothing.
       const { config } = await jsm.streams
@@ -1017,12 +886,10 @@ export async function natsBackend({
       // A direct get may be answered by a server that does not have the latest.
       if (config.allow_direct)
         throw new Error(`the stream ${stream.name} must not have allow_direct`);
-      limits.push(messageSize(config));
     }
-    const [log, state] = limits;
-    if (Math.min(log, state, connection.info?.max_payload ?? 0) < MIN_MESSAGE)
-      throw new Error(TOO_SMALL);
-    return new NatsBackend(connection, js, jsm, namespace, timeout, { log, state });
+    const backend = new NatsBackend(connection, js, jsm, namespace, timeout);
+    await backend.measure();
+    return backend;
   } catch (error) {
     throw unavailable(`JetStream cannot be used: ${/** @type {Error} */ (error).message}`, error);
   }

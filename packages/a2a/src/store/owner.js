@@ -31,7 +31,7 @@ export class Owner {
   #queue = [];
   /** Characters of it. */
   pending = 0;
-  /** The record that is on its way. @type {{ id: string, by: string, epoch: number, text: string, expected: number, events: TaskEvent[] } | undefined} */
+  /** The record that is on its way. @type {TaskRecord & { text: string, expected: number, events: TaskEvent[] } | undefined} */
   sent;
   #sending = false;
   #gone = false;
@@ -44,22 +44,15 @@ export class Owner {
   said;
   /** Called when the record is read that begins a run. @type {((entry: Entry) => void) | undefined} */
   begun;
-  /** Called when a state is stored. @type {(() => void) | undefined} */
-  onStored;
-  /** Called when this process no longer owns the task. @type {((error: AbpError) => void) | undefined} */
-  onLost;
-  /** @type {Set<{ resolve: () => void, reject: (error: AbpError) => void }>} */
-  #flushing = new Set();
+  /** Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task. @type {((error?: AbpError) => void)[]} */
+  #storing = [];
+  /** @type {((error?: AbpError) => void)[]} */
+  #flushing = [];
   #logs;
   #replica;
   #lease;
 
-  /**
-   * @param {import('./store.js').TaskLogs} logs
-   * @param {import('./replica.js').Replica} replica
-   * @param {core.Task} handle in the table of tasks that this process owns
-   * @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name
-   */
+  /** @param {import('./store.js').TaskLogs} logs @param {import('./replica.js').Replica} replica @param {core.Task} handle in the table of tasks that this process owns @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name */
   constructor(logs, replica, handle, lease) {
     this.#logs = logs;
     this.#replica = replica;
@@ -85,26 +78,30 @@ export class Owner {
    * @param {{ message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }} run
    * @param {(entry: Entry) => void} [begun] called when it is stored
    * @param {TaskEvent} [first] what comes before it in the log
-   * @returns {Promise<void> | undefined} resolves when `begun` was called, rejects if it never will be; undefined if the task takes
-   *   no message now
+   * @returns {Promise<void> | undefined} resolves when it is stored, rejects if it never will be; undefined if the task takes no
+   *   message now
    */
   start(prompt, run, begun, first) {
     const verdict = this.table.start(this.handle);
     if (!(verdict & core.TASK_COMMIT)) return undefined;
     this.#next = prompt;
+    this.begun = begun;
     if (first) this.#enqueue(first);
-    const stored = new Promise((resolve, reject) => {
-      if (!begun) return resolve(undefined);
-      this.onLost = reject;
-      this.begun = (entry) => {
-        this.begun = this.onLost = undefined;
-        begun(entry);
-        resolve(undefined);
-      };
-    });
+    const stored = this.stored();
     if (this.context) this.context.replaced = true;
     this.act(verdict, { run });
-    return /** @type {Promise<void>} */ (stored);
+    return stored;
+  }
+
+  /** Resolves when a state is stored. Rejects when this process no longer owns the task. */
+  stored() {
+    return settled(this.#storing);
+  }
+
+  /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
+  flushed() {
+    if (this.#queue.length === 0) return Promise.resolve();
+    return this.#gone ? Promise.reject(lostError()) : settled(this.#flushing);
   }
 
   /**
@@ -129,11 +126,8 @@ export class Owner {
       });
       if (entry && ended(/** @type {core.TaskState} */ (state)))
         shown = withOutcome(entry.task, shown, this.table.became(id), this.said);
-      this.#enqueue(
-        /** @type {TaskEvent} */ (
-          run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
-        ),
-      );
+      const event = run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown };
+      this.#enqueue(/** @type {TaskEvent} */ (event));
     }
     if (verdict & core.TASK_LEARN)
       this.#enqueue({ k: 'outcome', metadata: outcomeOf(this.table.became(id), this.said) });
@@ -165,7 +159,8 @@ export class Owner {
 
   /** @param {TaskEvent} event */
   #enqueue(event) {
-    const one = queued(event);
+    // Where no record is printed, nobody counts what waits.
+    const one = { event, text: this.#logs.backend.alone ? '' : JSON.stringify(event) };
     this.#grow(sizeOf(one));
     this.#queue.push(one);
   }
@@ -180,15 +175,6 @@ export class Owner {
   #keep(which) {
     for (const one of this.#queue) if (!which(one)) this.#grow(-sizeOf(one));
     this.#queue = this.#queue.filter(which);
-  }
-
-  /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
-  flushed() {
-    if (this.#gone && this.#queue.length > 0) return Promise.reject(lostError());
-    if (this.#queue.length === 0) return Promise.resolve();
-    return new Promise((resolve, reject) =>
-      this.#flushing.add({ resolve: () => resolve(undefined), reject }),
-    );
   }
 
   // --- The log -----------------------------------------------------------------------------------------
@@ -285,7 +271,7 @@ export class Owner {
         this.#keep((one) => one.event.k === 'outcome');
       }
       this.act(verdict & ~core.TASK_TELL);
-      this.onStored?.();
+      settle(this.#storing);
     }
     this.rest();
   }
@@ -296,13 +282,7 @@ export class Owner {
     this.act(this.table.wish(this.handle, this.#logs.grace), { reason });
   }
 
-  /**
-   * An executor has returned.
-   * @param {import('../runs.js').ExecutorContext} context
-   * @param {number} run
-   * @param {core.TaskReturn} how
-   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is
-   */
+  /** An executor has returned. @param {import('../runs.js').ExecutorContext} context @param {number} run @param {core.TaskReturn} how @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is */
   returned(context, run, how, failure) {
     if (this.context === context) this.context = undefined;
     this.act(this.table.returns(this.handle, run, how), failure);
@@ -311,10 +291,7 @@ export class Owner {
 
   /** The executor has returned, or a record was stored: what waits for input is nobody's from then on. */
   rest() {
-    if (this.#queue.length === 0) {
-      for (const { resolve } of this.#flushing) resolve();
-      this.#flushing.clear();
-    }
+    if (this.#queue.length === 0) settle(this.#flushing);
     if (this.#gone || this.context || this.#queue.length > 0) return;
     if (this.#over || this.#replica.rested) this.lose();
     // Whoever takes the task knows then that nobody works on it. Where nobody else can, it is kept.
@@ -332,7 +309,7 @@ export class Owner {
     // The task is let go of also where the core has failed, which says nothing.
     const verdict = this.table.lost(this.handle) || core.TASK_ABORT | core.TASK_FORGET;
     this.act(verdict, { reason: why.message });
-    this.onLost?.(why);
+    settle(this.#storing, why);
   }
 
   #release() {
@@ -340,8 +317,7 @@ export class Owner {
     this.#grow(-this.pending);
     this.sent = undefined;
     if (this.#replica.owner === this) this.#replica.owner = undefined;
-    for (const { reject } of this.#flushing) reject(lostError());
-    this.#flushing.clear();
+    settle(this.#flushing, lostError());
     this.#logs.released(this.#replica, this.handle);
     const wish = this.#queue.find(({ event }) => event.k === 'wish')?.event;
     // A cancel is stored, whoever owns the task.
@@ -360,8 +336,12 @@ export class Owner {
 const lostError = () =>
   new AbpError('ABORTED', 'This process does not own the task any more', { retryable: true });
 
-/** @param {TaskEvent} event @returns {Queued} */
-const queued = (event) => ({ event, text: JSON.stringify(event) });
+/** @param {((error?: AbpError) => void)[]} waiting @returns {Promise<void>} */
+const settled = (waiting) =>
+  new Promise((resolve, reject) => waiting.push((error) => (error ? reject(error) : resolve())));
+
+/** @param {((error?: AbpError) => void)[]} waiting @param {AbpError} [error] */
+const settle = (waiting, error) => waiting.splice(0).forEach((one) => one(error));
 
 /** Characters that it takes while it waits. @param {Queued} one */
 const sizeOf = ({ text }) => text.length + WAITING;

@@ -213,18 +213,17 @@ export class Takeover {
       replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED,
       lease,
     );
-    const stored = new Promise((resolve) => {
-      owner.onLost = resolve;
-      owner.onStored = () => resolve(undefined);
-    });
+    const stored = owner.stored();
     if (replica.wished) owner.wish();
     else if (logs.options.onOrphan === 'rerun' && prompt && saved)
-      void owner.start(
-        { prompt, info: requestOf(replica.entry, saved, trace) },
-        { saved, attempt: attempt + 1, trace },
-      );
+      owner
+        .start(
+          { prompt, info: requestOf(replica.entry, saved, trace) },
+          { saved, attempt: attempt + 1, trace },
+        )
+        ?.catch(() => {});
     else owner.fail('The process that worked on the task is gone');
-    await stored;
+    await stored.catch(() => {});
   }
 
   // --- Questions ---------------------------------------------------------------------------------------

@@ -46,9 +46,8 @@ export class TaskEntries {
 
   /** Enters a task that is to have its first record. @param {string} id @param {Origin} origin */
   async begin(id, origin) {
-    const entry = entryOf({ ...origin, time: Date.now() });
-    requireEntry(entry);
-    if (!this.#backend.alone) await this.#backend.note(id, entry, 0);
+    if (this.#backend.alone) within({ tenant: origin.tenant ?? '', context: origin.contextId });
+    else await this.#backend.note(id, entryOf({ ...origin, time: Date.now() }), 0);
   }
 
   /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */

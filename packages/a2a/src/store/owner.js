@@ -44,9 +44,9 @@ export class Owner {
   said;
   /** Called when the record is read that begins a run. @type {((entry: Entry) => void) | undefined} */
   begun;
-  /** Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task. @type {((error?: AbpError) => void)[]} */
+  /** Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task. @type {Waiting} */
   #storing = [];
-  /** @type {((error?: AbpError) => void)[]} */
+  /** @type {Waiting} */
   #flushing = [];
   #logs;
   #replica;
@@ -104,11 +104,7 @@ export class Owner {
     return this.#gone ? Promise.reject(lostError()) : settled(this.#flushing);
   }
 
-  /**
-   * Carries out a verdict of the core.
-   * @param {number} verdict
-   * @param {{ reported?: number, status?: Partial<Status>, reason?: string, run?: object }} [about]
-   */
+  /** Carries out a verdict of the core. @param {number} verdict @param {{ reported?: number, status?: Partial<Status>, reason?: string, run?: object }} [about] */
   act(verdict, { reported, status, reason, run } = {}) {
     if (verdict <= 0) return;
     if (verdict & core.TASK_ABORT) this.context?.abort(reason);
@@ -304,12 +300,12 @@ export class Owner {
   }
 
   /** Somebody else owns the task, or nobody. @param {AbpError} [why] */
-  lose(why = lostError()) {
+  lose(why) {
     if (this.#gone) return;
     // The task is let go of also where the core has failed, which says nothing.
     const verdict = this.table.lost(this.handle) || core.TASK_ABORT | core.TASK_FORGET;
-    this.act(verdict, { reason: why.message });
-    settle(this.#storing, why);
+    this.act(verdict, { reason: why?.message ?? LOST });
+    settle(this.#storing, why ?? lostError);
   }
 
   #release() {
@@ -317,7 +313,7 @@ export class Owner {
     this.#grow(-this.pending);
     this.sent = undefined;
     if (this.#replica.owner === this) this.#replica.owner = undefined;
-    settle(this.#flushing, lostError());
+    settle(this.#flushing, lostError);
     this.#logs.released(this.#replica, this.handle);
     const wish = this.#queue.find(({ event }) => event.k === 'wish')?.event;
     // A cancel is stored, whoever owns the task.
@@ -333,15 +329,19 @@ export class Owner {
   }
 }
 
-const lostError = () =>
-  new AbpError('ABORTED', 'This process does not own the task any more', { retryable: true });
+const LOST = 'This process does not own the task any more';
+const lostError = () => new AbpError('ABORTED', LOST, { retryable: true });
 
-/** @param {((error?: AbpError) => void)[]} waiting @returns {Promise<void>} */
+/** @typedef {((error?: AbpError) => void)[]} Waiting for something, or for the error in place of it */
+
+/** @param {Waiting} waiting @returns {Promise<void>} */
 const settled = (waiting) =>
   new Promise((resolve, reject) => waiting.push((error) => (error ? reject(error) : resolve())));
 
-/** @param {((error?: AbpError) => void)[]} waiting @param {AbpError} [error] */
-const settle = (waiting, error) => waiting.splice(0).forEach((one) => one(error));
+/** An error is made only if somebody waits. @param {Waiting} waiting @param {AbpError | (() => AbpError)} [why] */
+function settle(waiting, why) {
+  for (const one of waiting.splice(0)) one(typeof why === 'function' ? why() : why);
+}
 
 /** Characters that it takes while it waits. @param {Queued} one */
 const sizeOf = ({ text }) => text.length + WAITING;

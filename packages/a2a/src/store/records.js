@@ -36,10 +36,7 @@ const VERSION = 1;
  * @property {(TaskEvent | ObjectRef)[]} events
  */
 
-/**
- * What an event can be. One of another kind is of a later version, whatever its record says.
- * @type {Record<TaskEvent['k'], true>}
- */
+/** What an event can be. One of another kind is of a later version, whatever its record says. @type {Record<TaskEvent['k'], true>} */
 const KINDS = {
   new: true,
   run: true,

@@ -33,12 +33,7 @@ export class Replay {
     this.#at = at;
   }
 
-  /**
-   * @param {Backend} backend
-   * @param {Replica} replica
-   * @param {string} number of an event
-   * @returns {Promise<Replay | undefined>} undefined for a number that the log does not have
-   */
+  /** @param {Backend} backend @param {Replica} replica @param {string} number of an event @returns {Promise<Replay | undefined>} undefined for a number that the log does not have */
   static async after(backend, replica, number) {
     const from = readNumber(number);
     if (!from) return undefined;

@@ -35,14 +35,13 @@ export class Replica {
   wished = false;
   /** The task waits for input, and its executor has returned. */
   rested = false;
-  /** The message of the latest run, what was saved of its request, and how often it was tried. */
-  /** @type {import('../dialects.js').Message | undefined} */
+  /** The message of the latest run, what was saved of its request, the `traceparent` of that, and how often it was tried. @type {Message | undefined} */
   prompt;
   /** @type {object | undefined} */
   saved;
-  attempt = 0;
-  /** The `traceparent` of its request. @type {string | undefined} */
+  /** @type {string | undefined} */
   trace;
+  attempt = 0;
   /** A record of a later version is in the log, or this was abandoned: nothing is known of the task from there on. */
   blind = false;
   /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
@@ -91,11 +90,7 @@ export class Replica {
     return !this.pins && !this.owner && !read;
   }
 
-  /**
-   * Whether the task has taken a message; throws if it has taken another under its id.
-   * @param {Mark} mark
-   * @param {Message} message
-   */
+  /** Whether the task has taken a message; throws if it has taken another under its id. @param {Mark} mark @param {Message} message */
   took({ name, digest }, message) {
     const known = this.#taken.get(name);
     if (known !== undefined && known !== digest) throw reused();
@@ -104,52 +99,45 @@ export class Replica {
 
   // --- Writing, of who does not own it -----------------------------------------------------------------
 
-  /**
-   * Stores an event of a task that another process may own.
-   * @param {TaskEvent} event
-   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
-   */
+  /** Stores an event of a task that another process may own. @param {TaskEvent} event @param {() => boolean} isOver whether it was, as far as this process has read, or need not be */
   async append(event, isOver) {
-    const { backend } = this.#logs;
-    const data = this.#print([event]);
     let doubts = 0;
     for (let attempt = 1; !isOver(); attempt++) {
-      try {
-        const seq = await backend.append(this.id, data, this.seq);
-        await this.receive({ seq, data });
-      } catch (error) {
-        if (!isPassed(error)) throw error;
-        if (error.code === 'UNACKNOWLEDGED' && ++doubts === MAX_DOUBTS)
-          throw unavailable(`The backend does not say what it stores of task ${this.id}`, error);
-        await this.catchUp();
-        if (this.blind) throw unreadableOf(this.id);
-        // A busy owner is always first.
-        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver())
-          await backend.ask(this.by, JSON.stringify({ task: this.id, event })).catch(() => {});
+      const passed = await this.#store([event]);
+      if (!passed) continue;
+      if (passed.code === 'UNACKNOWLEDGED' && ++doubts === MAX_DOUBTS)
+        throw unavailable(`The backend does not say what it stores of task ${this.id}`, passed);
+      await this.catchUp();
+      if (this.blind) throw unreadableOf(this.id);
+      // A busy owner is always first.
+      if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver()) {
+        const text = JSON.stringify({ task: this.id, event });
+        await this.#logs.backend.ask(this.by, text).catch(() => {});
       }
     }
   }
 
   /**
    * Stores a record that says nothing: what a process that is gone may still store expects another one to be the last, and is
-   * refused.
-   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   * refused. False if another record came first, or nobody knows.
    */
   async fence() {
-    const data = this.#print([]);
-    try {
-      const seq = await this.#logs.backend.append(this.id, data, this.seq);
-      await this.receive({ seq, data });
-      return true;
-    } catch (error) {
-      if (isPassed(error)) return false;
-      throw error;
-    }
+    return !(await this.#store([]));
   }
 
-  /** @param {TaskEvent[]} events */
-  #print(events) {
-    return printRecord({ id: newId(), by: this.#logs.lease.name, epoch: 0, events });
+  /** @param {TaskEvent[]} events @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came first, or nobody knows */
+  async #store(events) {
+    const { backend, lease } = this.#logs;
+    const data = printRecord({ id: newId(), by: lease.name, epoch: 0, events });
+    try {
+      const seq = await backend.append(this.id, data, this.seq);
+      await this.receive({ seq, data });
+      return undefined;
+    } catch (thrown) {
+      const error = /** @type {AbpError} */ (thrown);
+      if (!['CONFLICT', 'UNACKNOWLEDGED'].includes(error.code)) throw error;
+      return error;
+    }
   }
 
   // --- Reading -----------------------------------------------------------------------------------------
@@ -180,11 +168,7 @@ export class Replica {
     await this.#reading;
   }
 
-  /**
-   * Records come from several sources, each of which has them all, in order.
-   * @param {LogRecord} record
-   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now
-   */
+  /** Records come from several sources, each of which has them all, in order. @param {LogRecord} record @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now */
   receive(record) {
     this.#inbox.push(record);
     if (!this.#busy) {
@@ -200,28 +184,24 @@ export class Replica {
     this.#busy = true;
     for (let record; (record = this.#inbox[0]); this.#inbox.shift()) {
       if (record.seq <= this.seq || this.blind) continue;
+      const sent = this.owner?.sent;
+      let own = false;
       /** @type {TaskRecord} */
       let content;
-      const sent = this.owner?.sent;
+      /** @type {TaskEvent[]} */
+      let events;
       try {
         content = sent?.text === record.data ? sent : readRecord(record.data);
+        own = sent?.id === content.id;
+        const whole = sent && own ? sent.events : this.wholeEvents(content.events);
+        events = whole instanceof Promise ? await whole : whole;
+        requireKinds(events);
       } catch (error) {
-        this.#close(error);
-        continue;
-      }
-      const own = sent?.id === content.id;
-      let whole = own ? sent.events : this.wholeEvents(content.events);
-      if (whole instanceof Promise)
-        try {
-          whole = await whole;
-        } catch (error) {
+        // Whatever else it is, a later version may read it.
+        if (/** @type {AbpError} */ (error).code === 'UNAVAILABLE') {
           this.#leaveOff();
           throw error;
         }
-      const events = whole;
-      try {
-        requireKinds(events);
-      } catch (error) {
         this.#close(error);
         continue;
       }
@@ -284,33 +264,25 @@ export class Replica {
       invokeReportingErrors(() => this.#tell(event, number));
       if (this.entry) this.entry.number = number;
     });
-    if (own) for (const event of events) this.#commit(event);
-    if (events.some(({ k }) => k === 'run' || k === 'status')) this.#logs.entries.changed(this);
-    if (this.ended) this.stop();
-  }
-
-  /** What this process decided is stored. @param {TaskEvent} event */
-  #commit(event) {
-    const told = event.k === 'run' || event.k === 'status';
-    if (told && this.entry) this.#logs.notify(this.entry, event.status);
-    this.owner?.committed(event);
-  }
-
-  /** @param {import('./records.js').Origin} origin */
-  #adopt(origin) {
-    try {
-      this.entry = this.#logs.shown.adopt(this, origin);
-    } catch (error) {
-      // Who has begun it is told so.
-      this.owner?.lose(/** @type {import('../../../../js/common/errors.js').AbpError} */ (error));
-      throw error;
+    for (const event of own ? events : []) {
+      if (this.entry && isState(event)) this.#logs.notify(this.entry, event.status);
+      this.owner?.committed(event);
     }
+    if (events.some(isState)) this.#logs.entries.changed(this);
+    if (this.ended) this.stop();
   }
 
   /** @param {TaskEvent} event @param {string} [number] */
   #tell(event, number) {
     const { shown } = this.#logs;
-    if (event.k === 'new') this.#adopt(event.origin);
+    if (event.k === 'new')
+      try {
+        this.entry = shown.adopt(this, event.origin);
+      } catch (error) {
+        // Who has begun it is told so.
+        this.owner?.lose(/** @type {AbpError} */ (error));
+        throw error;
+      }
     const { entry } = this;
     if (!entry) return;
     switch (event.k) {
@@ -354,9 +326,8 @@ export class Replica {
   }
 }
 
-/** Another record came first, or nobody knows. @param {unknown} error @returns {error is AbpError} */
-const isPassed = (error) =>
-  ['CONFLICT', 'UNACKNOWLEDGED'].includes(/** @type {AbpError} */ (error).code);
+/** @param {TaskEvent} event @returns {event is TaskEvent & { k: 'run' | 'status' }} */
+const isState = (event) => event.k === 'run' || event.k === 'status';
 
 /** @param {string} id of a task */
 export const unreadableOf = (id) =>

@@ -118,11 +118,7 @@ export class Takeover {
     if (tasks.length === 0) await this.#membership.forget(name);
   }
 
-  /**
-   * @param {string} id of a task
-   * @param {string} name of a process that is gone
-   * @returns {Promise<boolean>} whether that duty is over
-   */
+  /** @param {string} id of a task @param {string} name of a process that is gone @returns {Promise<boolean>} whether that duty is over */
   async #takeOver(id, name) {
     const duty = dutyOf(name, id);
     if (this.#waiting.has(duty)) return false;
@@ -157,11 +153,7 @@ export class Takeover {
     }
   }
 
-  /**
-   * Whatever a process that is gone may still store of a task is refused from now on.
-   * @param {Replica} replica
-   * @returns {Promise<boolean>} false if another record came first, or nobody knows
-   */
+  /** Whatever a process that is gone may still store of a task is refused from now on. @param {Replica} replica @returns {Promise<boolean>} false if another record came first, or nobody knows */
   async #fence(replica) {
     await this.#logs.living();
     if (!(await replica.fence())) return false;
@@ -170,12 +162,7 @@ export class Takeover {
     return true;
   }
 
-  /**
-   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its
-   * time, and then the duty is over.
-   * @param {Replica} replica
-   * @param {string} name of the owner
-   */
+  /** Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its time, and then the duty is over. @param {Replica} replica @param {string} name of the owner */
   async #finish(replica, name) {
     const logs = this.#logs;
     const { id, entry } = replica;
@@ -194,11 +181,7 @@ export class Takeover {
       .finally(() => this.#waiting.delete(duty));
   }
 
-  /**
-   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others
-   * have taken it.
-   * @param {Replica} replica
-   */
+  /** Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others have taken it. @param {Replica} replica */
   async take(replica) {
     const logs = this.#logs;
     const lease = await logs.living();

@@ -23,6 +23,8 @@ const MAX_PAUSE = 60_000;
 const TOKEN_HEADER = 'x-a2a-notification-token';
 const ID_HEADER = 'x-a2a-notification-id';
 
+const encoder = new TextEncoder();
+
 /**
  * @typedef {object} PushOptions how an agent sends push notifications
  * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed (false)
@@ -60,18 +62,7 @@ const OPTIONS = {
  */
 export function pushNotifications(options = {}) {
   requireExactly('pushNotifications', options, OPTIONS);
-  const {
-    allowPrivate = false,
-    secret,
-    sign,
-    attempts = 10,
-    retry = 1000,
-    timeout = 10_000,
-  } = options;
-  return {
-    attach: (/** @type {boolean} */ stored) =>
-      new Pushes({ allowPrivate, secret, sign, attempts, retry, timeout, stored }),
-  };
+  return { attach: (/** @type {boolean} */ stored) => new Pushes({ ...options, stored }) };
 }
 
 export class Pushes {
@@ -80,7 +71,7 @@ export class Pushes {
   /** What is being sent of each task, in order. @type {WeakMap<Entry, Promise<boolean>[]>} */
   #sending = new WeakMap();
 
-  /** @param {Required<Omit<PushOptions, 'secret' | 'sign'>> & Pick<PushOptions, 'secret' | 'sign'> & { stored: boolean }} options */
+  /** @param {PushOptions & { stored: boolean }} options `stored` if a store keeps what clients give */
   constructor(options) {
     this.#options = options;
   }
@@ -92,13 +83,7 @@ export class Pushes {
 
   // --- Configurations ----------------------------------------------------------------------------------
 
-  /**
-   * Reads a configuration, of any version.
-   * @param {unknown} given
-   * @param {Dialect} dialect
-   * @param {string} fallback its id, if it has none
-   * @returns {Promise<PushConfig>}
-   */
+  /** Reads a configuration, of any version. @param {unknown} given @param {Dialect} dialect @param {string} fallback its id, if it has none @returns {Promise<PushConfig>} */
   async read(given, dialect, fallback) {
     if (!isObject(given)) throw invalid('pushNotificationConfig', 'must be an object');
     const url = textOf(getField(given, 'url')) ?? '';
@@ -150,14 +135,14 @@ export class Pushes {
         'pushNotificationConfig',
         'must have no token and no credentials: the agent cannot keep them',
       );
-    const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret));
+    const digest = await crypto.subtle.digest('SHA-256', encoder.encode(secret));
     return crypto.subtle.importKey('raw', digest, 'AES-GCM', false, ['encrypt', 'decrypt']);
   }
 
   /** @param {Secrets} secrets */
   async #seal(secrets) {
     const iv = crypto.getRandomValues(new Uint8Array(12));
-    const text = new TextEncoder().encode(JSON.stringify(secrets));
+    const text = encoder.encode(JSON.stringify(secrets));
     const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, await this.#key(), text);
     return `${toBase64(iv)}.${toBase64(new Uint8Array(sealed))}`;
   }
@@ -172,11 +157,7 @@ export class Pushes {
 
   // --- Notifications -----------------------------------------------------------------------------------
 
-  /**
-   * Sends a state of a task to all who want to know.
-   * @param {Entry} entry
-   * @param {Status} status
-   */
+  /** Sends a state of a task to all who want to know. @param {Entry} entry @param {Status} status */
   notify(entry, status) {
     const configs = [...entry.pushes.values()];
     if (configs.length === 0) return;
@@ -214,13 +195,9 @@ export class Pushes {
     return this.#sending.get(entry)?.at(-1) ?? true;
   }
 
-  /**
-   * @param {PushConfig} config
-   * @param {Task} task
-   * @param {string} number of the notification
-   */
+  /** @param {PushConfig} config @param {Task} task @param {string} number of the notification */
   async #send(config, task, number) {
-    const { attempts, retry, sign } = this.#options;
+    const { attempts = 10, retry = 1000, sign } = this.#options;
     const { url, version, scheme } = config;
     const { id: taskId, contextId, status } = task;
     const dialect = DIALECTS[version];
@@ -244,8 +221,10 @@ export class Pushes {
         const final = answered >= 400 && answered < 500 && answered !== 408 && answered !== 429;
         if ((answered >= 200 && answered < 300) || final) return true;
       } catch (error) {
-        if (/** @type {AbpError} */ (error).code === 'BLOCKED') reportError(error);
-        if (/** @type {AbpError} */ (error).code === 'BLOCKED') return true;
+        if (/** @type {AbpError} */ (error).code === 'BLOCKED') {
+          reportError(error);
+          return true;
+        }
       }
       if (attempt >= attempts) return true;
       await this.#pause(pause);
@@ -257,28 +236,22 @@ export class Pushes {
     const { signal } = this.#stop;
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
-      signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer);
-          resolve(undefined);
-        },
-        { once: true },
-      );
+      const end = () => resolve(clearTimeout(timer));
+      signal.addEventListener('abort', end, { once: true });
     });
   }
 
-  /**
-   * @param {string} url
-   * @param {string} body
-   * @param {Record<string, string>} headers
-   * @returns {Promise<number>} the status of the answer; redirections are not followed
-   */
+  /** Throws for an address of this network, unless it is allowed. @param {string} address @param {string} name whose address it is */
+  #requirePublic(address, name) {
+    if (!this.#options.allowPrivate && !isPublic(address))
+      throw new AbpError('BLOCKED', `${name} is not a public address: ${HOW_TO_ALLOW}`);
+  }
+
+  /** @param {string} url @param {string} body @param {Record<string, string>} headers @returns {Promise<number>} the status of the answer; redirections are not followed */
   async #post(url, body, headers) {
+    const { timeout = 10_000 } = this.#options;
     const address = new URL(url);
-    const { allowPrivate, timeout } = this.#options;
-    if (!allowPrivate && !isPublic(address.hostname))
-      throw new AbpError('BLOCKED', `${address.hostname} is not public: ${HOW_TO_ALLOW}`);
+    this.#requirePublic(address.hostname, address.hostname);
     const [http, dns] = await Promise.all([
       node(address.protocol.slice(0, -1)),
       node('dns/promises'),
@@ -287,15 +260,14 @@ export class Pushes {
     const addresses = async (name) => {
       /** @type {{ address: string, family: number }[]} */
       const found = await dns.lookup(name, { all: true });
-      if (!allowPrivate && found.some((one) => !isPublic(one.address)))
-        throw new AbpError('BLOCKED', `${name} is not a public address: ${HOW_TO_ALLOW}`);
+      for (const one of found) this.#requirePublic(one.address, name);
       return found;
     };
     return new Promise((resolve, reject) => {
       const outgoing = http.request(address, {
         method: 'POST',
         agent: false,
-        headers: { ...headers, 'content-length': new TextEncoder().encode(body).length },
+        headers: { ...headers, 'content-length': encoder.encode(body).length },
         signal: AbortSignal.any([AbortSignal.timeout(timeout), this.#stop.signal]),
         /** @param {string} name @param {{ all?: boolean }} options @param {(error: unknown, ...answer: unknown[]) => void} done */
         lookup: (name, { all }, done) =>
@@ -305,13 +277,10 @@ export class Pushes {
           ),
       });
       outgoing.on('error', reject);
-      outgoing.on(
-        'response',
-        (/** @type {{ statusCode: number, resume: () => void }} */ incoming) => {
-          incoming.resume();
-          resolve(incoming.statusCode);
-        },
-      );
+      outgoing.on('response', (/** @type {any} */ incoming) => {
+        incoming.resume();
+        resolve(incoming.statusCode);
+      });
       outgoing.end(body);
     });
   }

@@ -3,7 +3,7 @@
  * recognises it, and `epoch` is how often the task was taken, by `by`. An event that is too long for a record is kept beside
  * the log, as an object.
  */
-import { AbpError, reportError } from '../../../../js/common/errors.js';
+import { AbpError, reportError, safely } from '../../../../js/common/errors.js';
 import { isObject } from '../../../../js/common/values.js';
 import { objectNotFound } from '../backends/backend.js';
 import { newId } from '../ids.js';
@@ -37,23 +37,12 @@ const VERSION = 1;
  */
 
 /** What an event can be. One of another kind is of a later version, whatever its record says. @type {Record<TaskEvent['k'], true>} */
+// prettier-ignore
 const KINDS = {
-  new: true,
-  run: true,
-  status: true,
-  rest: true,
-  outcome: true,
-  artifact: true,
-  wish: true,
-  push: true,
-  unpush: true,
+  new: true, run: true, status: true, rest: true, outcome: true, artifact: true, wish: true, push: true, unpush: true,
 };
 
-/**
- * The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream.
- * @param {number} seq
- * @param {number} place
- */
+/** The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream. @param {number} seq @param {number} place */
 export const printNumber = (seq, place) => `${seq}.${place}`;
 
 /** @param {string} text @returns {{ seq: number, place: number } | undefined} undefined for one that was never given */
@@ -66,10 +55,7 @@ export function readNumber(text) {
 export const printRecord = ({ id, by, epoch, events }) =>
   JSON.stringify({ v: VERSION, id, by, epoch, e: events });
 
-/**
- * @param {string} text
- * @returns {TaskRecord} throws `NOT_SUPPORTED` for one of a later version
- */
+/** @param {string} text @returns {TaskRecord} throws `NOT_SUPPORTED` for one of a later version */
 export function readRecord(text) {
   const { v, id, by, epoch, e: events } = JSON.parse(text);
   if (v <= VERSION && Array.isArray(events) && !events.some((one) => !isObject(one)))
@@ -88,13 +74,7 @@ export function requireKinds(events) {
 export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code === 'NOT_SUPPORTED';
 
 /** Whether a record says nothing: it only takes the place that another one expected. @param {string} data */
-export function isFence(data) {
-  try {
-    return readRecord(data).events.length === 0;
-  } catch {
-    return false;
-  }
-}
+export const isFence = (data) => safely(() => readRecord(data).events.length === 0, false);
 
 /** Keeps an event beside the log of a task. @param {Backend} backend @param {string} id of the task @param {number} epoch @param {string} text */
 export async function keepEvent(backend, id, epoch, text) {
@@ -103,12 +83,7 @@ export async function keepEvent(backend, id, epoch, text) {
   return name;
 }
 
-/**
- * What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
- * @param {Backend} backend
- * @param {string} name
- * @returns {Promise<TaskEvent>}
- */
+/** What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away. @param {Backend} backend @param {string} name @returns {Promise<TaskEvent>} */
 export async function fetchEvent(backend, name) {
   try {
     return JSON.parse(new TextDecoder().decode(await backend.get(name)));

@@ -32,7 +32,7 @@ export function openTelemetry(api) {
 export class Reports {
   #api;
   #tracer;
-  #ends;
+  #told;
   #cancels;
   #losses;
   #unreadable;
@@ -42,53 +42,35 @@ export class Reports {
     this.#api = api;
     this.#tracer = api.trace.getTracer(NAME);
     const meter = api.metrics.getMeter(NAME);
-    this.#ends = meter.createCounter('a2a.tasks', {
-      description: 'states of tasks that were told',
-    });
-    this.#cancels = meter.createHistogram('a2a.cancel.duration', {
-      unit: 'ms',
-      description: 'from a cancel to its answer',
-    });
-    this.#losses = meter.createCounter('a2a.lease.losses', {
-      description: 'leases that this process did not renew in time',
-    });
-    this.#unreadable = meter.createCounter('a2a.tasks.unreadable', {
-      description: 'times that a task was met that a later version has stored',
-    });
-    for (const [name, counter, description] of [
+    const counter = (/** @type {string} */ name, /** @type {string} */ description) =>
+      meter.createCounter(name, { description });
+    this.#told = counter('a2a.tasks', 'states of tasks that were told');
+    this.#losses = counter('a2a.lease.losses', 'leases that this process did not renew in time');
+    const met = 'times that a task was met that a later version has stored';
+    this.#unreadable = counter('a2a.tasks.unreadable', met);
+    const description = 'from a cancel to its answer';
+    this.#cancels = meter.createHistogram('a2a.cancel.duration', { unit: 'ms', description });
+    for (const [name, of, description] of [
       ['a2a.tasks.live', 'live', 'tasks that have not ended'],
       ['a2a.streams', 'streams', 'open streams'],
       ['a2a.outbox', 'outbox', 'events that wait to be stored'],
     ])
       meter
         .createObservableGauge(name, { description })
-        .addCallback((/** @type {any} */ result) => result.observe(counters()[counter] ?? 0));
+        .addCallback((/** @type {any} */ result) => result.observe(counters()[of] ?? 0));
   }
 
   /** @param {string} state that was told */
-  told(state) {
-    this.#ends.add(1, { 'a2a.task.state': state });
-  }
+  told = (state) => this.#told.add(1, { 'a2a.task.state': state });
 
   /** @param {number} ms @param {string} state of the task that was to be cancelled */
-  cancelled(ms, state) {
-    this.#cancels.record(ms, { 'a2a.task.state': state });
-  }
+  cancelled = (ms, state) => this.#cancels.record(ms, { 'a2a.task.state': state });
 
-  leaseLost() {
-    this.#losses.add(1);
-  }
+  leaseLost = () => this.#losses.add(1);
 
-  unreadable() {
-    this.#unreadable.add(1);
-  }
+  unreadable = () => this.#unreadable.add(1);
 
-  /**
-   * Begins the span of a run, which continues the client's trace.
-   * @param {StoredTask} task
-   * @param {RequestInfo} request
-   * @param {number} attempt
-   */
+  /** Begins the span of a run, which continues the client's trace. @param {StoredTask} task @param {RequestInfo} request @param {number} attempt */
   begin(task, request, attempt) {
     const { context, propagation, trace } = this.#api;
     const parent = propagation.extract(context.active(), request.headers);

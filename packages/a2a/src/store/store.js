@@ -25,7 +25,6 @@ import { Takeover } from './takeover.js';
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message, Status } from '../dialects.js' */
 /** @import { Entry } from '../shown-tasks.js' */
-/** @import { Lease } from './membership.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
@@ -210,12 +209,6 @@ export class TaskLogs {
     return refusing(this.#membership.living());
   }
 
-  /** Nothing begins under a lease that ran out while it was prepared, or after its process has begun to go. @param {Lease} lease */
-  #requireHere(lease) {
-    if (this.#closing) throw away();
-    if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
-  }
-
   /** Cancels what this process works on. @param {string} reason */
   endAll(reason) {
     for (const owner of [...this.#owners.values()]) owner.end(reason);
@@ -332,19 +325,19 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async begin(id, origin, message, info, begun, mark) {
-    const lease = await this.living();
     if (this.full) throw refusal();
     const replica = new Replica(this, id);
-    if (this.#replicas.has(id)) throw conflict(id);
-    this.#replicas.set(id, replica);
     replica.pins++;
+    const mayTake = () => {
+      if ((this.#replicas.get(id) ?? replica) !== replica) throw conflict(id);
+      this.#replicas.set(id, replica);
+      return true;
+    };
     try {
-      const enlisted = this.takeover.enlist(lease, id, 1);
-      await refusing(Promise.all([this.entries.begin(id, origin), enlisted]));
-      this.#requireHere(lease);
-      const owner = this.own(replica, core.TASK_SUBMITTED, lease);
+      const enter = () => this.entries.begin(id, origin);
+      const owner = await this.claim(replica, core.TASK_SUBMITTED, mayTake, enter);
       const run = this.#runOf(message, info, mark);
-      await owner.start({ prompt: message, info }, run, begun, { k: 'new', origin });
+      await owner?.start({ prompt: message, info }, run, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
       if (replica.seq === 0 || !replica.entry) {
@@ -366,29 +359,47 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async answer(replica, message, info, begun, mark) {
-    const lease = await this.living();
-    const { epoch } = replica;
-    const refused = () =>
-      new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
-    const { entry } = replica;
-    if (!entry || replica.wished || replica.blind) throw refused();
     if (this.full) throw refusal();
+    const { entry, owner } = replica;
+    const state = readState(entry?.task.state);
     // Of a task that others work on, the table of what is told knows whether it needs somebody.
-    if (!replica.owner && !(entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE))
-      throw refused();
-    await refusing(this.takeover.enlist(lease, replica.id, epoch + 1));
-    this.#requireHere(lease);
-    // Others may have taken it meanwhile.
-    if (replica.wished || replica.blind || replica.epoch !== epoch) throw refused();
-    const { owner } = replica;
-    const taken = owner ?? this.own(replica, readState(entry.task.state), lease);
+    const asks = () =>
+      replica.owner || (entry && entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE);
+    const mayTake = () => !replica.wished && !replica.blind && !!asks();
+    const taken = await this.claim(replica, state, mayTake);
     const run = this.#runOf(message, info, mark);
-    const started = taken.start({ prompt: message, info }, run, begun);
+    const started = taken?.start({ prompt: message, info }, run, begun);
     if (!started) {
-      if (!owner) taken.lose();
-      throw refused();
+      if (taken !== owner) taken?.lose();
+      const why = `Task ${replica.id} does not accept a message now`;
+      throw new AbpError('UNSUPPORTED_OPERATION', why);
     }
     await started;
+  }
+
+  /**
+   * Takes a task, if it may be taken, and still may when that is prepared.
+   * @param {Replica} replica @param {core.TaskState} state @param {() => boolean} mayTake @param {() => Promise<void>} [enter] writes what others
+   *   find the task by
+   * @returns {Promise<Owner | undefined>} undefined if it may not
+   */
+  async claim(replica, state, mayTake, enter) {
+    const lease = await this.living();
+    if (!mayTake()) return undefined;
+    const { id, epoch } = replica;
+    await refusing(Promise.all([enter?.(), this.takeover.enlist(lease, id, epoch + 1)]));
+    // Nothing begins under a lease that ran out meanwhile, or after its process has begun to go.
+    if (this.#closing) throw away();
+    if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
+    // Others may have taken it.
+    if (replica.epoch !== epoch || !mayTake()) return undefined;
+    if (replica.owner) return replica.owner;
+    const handle = this.table.add(id, state);
+    if (handle <= 0) throw refusal(handle);
+    const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
+    this.#owners.set(owner.handle, owner);
+    replica.watch();
+    return owner;
   }
 
   /** What is stored of a message that a run is to answer. @param {Message} message @param {RequestInfo} info of which a later run gets what `saveRequest` says @param {Mark} [mark] */
@@ -396,16 +407,6 @@ export class TaskLogs {
     const given = this.options.saveRequest?.(info) ?? undefined;
     const saved = given && JSON.parse(JSON.stringify(given));
     return { message, mark, saved, attempt: 1, trace: info.headers.traceparent };
-  }
-
-  /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
-  own(replica, state, lease) {
-    const handle = this.table.add(replica.id, state);
-    if (handle <= 0) throw refusal(handle);
-    const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
-    this.#owners.set(owner.handle, owner);
-    replica.watch();
-    return owner;
   }
 
   /** @param {Replica} replica @param {core.Task} handle */

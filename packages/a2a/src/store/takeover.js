@@ -184,18 +184,11 @@ export class Takeover {
   /** Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others have taken it. @param {Replica} replica */
   async take(replica) {
     const logs = this.#logs;
-    const lease = await logs.living();
-    const { epoch } = replica;
-    if (replica.owner || replica.ended || replica.blind) return;
-    await this.enlist(lease, replica.id, epoch + 1);
-    // Others may have taken it meanwhile.
-    if (!lease.valid || replica.owner || replica.ended || replica.epoch !== epoch) return;
+    const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
+    const mayTake = () => !replica.owner && !replica.ended && !replica.blind;
+    const owner = await logs.claim(replica, state, mayTake);
+    if (!owner) return;
     const { prompt, saved, attempt, trace } = replica;
-    const owner = logs.own(
-      replica,
-      replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED,
-      lease,
-    );
     const stored = owner.stored();
     if (replica.wished) owner.wish();
     else if (logs.options.onOrphan === 'rerun' && prompt && saved)

@@ -302,6 +302,23 @@ test('an answer that may not be stored is refused, and its sender can try again'
   assert.deepEqual(did, ['go', 'yes']);
 });
 
+test('an end that the backend refuses for a while is stored when it takes it', async (t) => {
+  let refusals = 0;
+  const { backend } = heldBackend((whole) => ({
+    append: async (task, data, expected) => {
+      if (data.includes('"completed"') && refusals++ < 2)
+        throw new AbpError('UNAVAILABLE', 'Busy', { retryable: true });
+      return whole.append(task, data, expected);
+    },
+  }));
+  const { agent, url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const { id } = (await tell(url, 'go', later)).result.task;
+  while (agent.counters.owned) await new Promise(setImmediate);
+  assert.equal((await ask(url, V1.get, { id }, V1.headers)).result.status.state, DONE);
+  assert.equal(refusals, 3);
+});
+
 test('where nobody knows whether a process has entered, nothing has begun, and it can be asked again', async (t) => {
   let silent = true;
   const { backend } = heldBackend((whole) => ({

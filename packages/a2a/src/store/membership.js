@@ -26,13 +26,10 @@ const GONE = 'gone';
  * @typedef {object} MembershipOptions
  * @property {number} term ms without a sign of life after which a process is taken for gone
  * @property {(text: string) => string | Promise<string>} answer answers what others ask of this process
- * @property {(lost: boolean) => void} onLose the process goes on under another name; what it owned belongs to the one that takes it.
- *   `lost` if its lease has run out
+ * @property {(lost: boolean) => void} onLose the process goes on under another name; `lost` if its lease has run out
  * @property {() => number} [now] ms of a clock that only goes forward
  * @property {(ms: number) => Promise<unknown>} [pause]
  */
-
-/** @typedef {{ number: number, since: number }} Seen a lease, and since when it has not changed */
 
 /**
  * The lease of a process. It decides only who tries: what is true is in the logs. It counts from before its renewal was
@@ -47,9 +44,8 @@ export class Lease {
   unserve;
   /** @type {Promise<void> | undefined} */
   entering;
-  /** Whether it was renewed once. */
-  begun = false;
-  #until = 0;
+  /** Until when it holds, if it was renewed once. @type {number | undefined} */
+  until;
   #now;
 
   /** @param {() => number} now ms of a clock that only goes forward */
@@ -59,27 +55,19 @@ export class Lease {
 
   /** Whether something may begin under it. */
   get valid() {
-    return this.entered && this.#now() < this.#until;
+    return this.entered && this.#now() < (this.until ?? 0);
   }
 
   /** Whether it held once, and does no more. */
   get lost() {
-    return this.begun && this.#now() >= this.#until;
-  }
-
-  /** It does not hold any more, and never will. */
-  end() {
-    this.begun = true;
-    this.#until = 0;
+    return this.until !== undefined && this.#now() >= this.until;
   }
 
   /** Rejects if the backend is away. @param {Backend} backend @param {number} term ms */
   async renew(backend, term) {
     const sent = this.#now();
     await backend.renew(this.name);
-    if (this.lost) return;
-    this.begun = true;
-    this.#until = Math.max(this.#until, sent + term * SAFE);
+    if (!this.lost) this.until = Math.max(this.until ?? 0, sent + term * SAFE);
   }
 }
 
@@ -87,7 +75,7 @@ export class Membership {
   lease;
   /** Whether it leaves: its lease is not renewed any more. */
   closed = false;
-  /** What was seen of the leases of others. @type {Map<string, Seen>} */
+  /** The numbers of the leases of others, and since when they have not changed. @type {Map<string, { number: number, since: number }>} */
   #seen = new Map();
   #looks = 0;
   #backend;
@@ -137,7 +125,7 @@ export class Membership {
     if (lease.lost) return this.lose();
     if (!lease.entered) void this.enter().catch(() => {});
     // An entry may take its time; the lease it is for is kept meanwhile.
-    if (lease.begun) await this.#renew(lease);
+    if (lease.until !== undefined) await this.#renew(lease);
   }
 
   /** Where the backend is busy, a renewal is tried again before the next one is due. @param {Lease} lease */
@@ -154,7 +142,7 @@ export class Membership {
   lose() {
     const before = this.lease;
     const { lost } = before;
-    before.end();
+    before.until = 0;
     this.lease = new Lease(this.#options.now);
     this.#unserve(before);
     this.#options.onLose(lost);

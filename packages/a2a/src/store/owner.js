@@ -42,7 +42,7 @@ export class Owner {
   context;
   /** What the latest run said of its work. @type {import('../outcome.js').Said | undefined} */
   said;
-  /** Called when the record is read that begins a run. @type {((entry: Entry) => void) | undefined} */
+  /** Called when the record is read that begins a run; undefined from then on. @type {((entry: Entry) => void) | undefined} */
   begun;
   /** Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task. @type {Waiting} */
   #storing = [];
@@ -85,7 +85,10 @@ export class Owner {
     const verdict = this.table.start(this.handle);
     if (!(verdict & core.TASK_COMMIT)) return undefined;
     this.#next = prompt;
-    this.begun = begun;
+    this.begun = (entry) => {
+      this.begun = undefined;
+      begun?.(entry);
+    };
     if (first) this.#enqueue(first);
     const stored = this.stored();
     if (this.context) this.context.replaced = true;

@@ -13,13 +13,10 @@ const BATCH = 64;
 const ROOM = 256 * 1024;
 
 /** @typedef {{ event: TaskEvent, number: string }} Numbered */
-/** @typedef {{ seq: number, events: (TaskEvent | ObjectRef)[] }} Read */
 
 export class Replay {
-  /** Records that were read. @type {Read[]} */
-  #records = [];
-  /** The event that is next: of the first of them, or of those that come. */
-  #place = 0;
+  /** Events that were read. @type {{ event: TaskEvent | ObjectRef, number: string }[]} */
+  #events = [];
   /** The latest record that was read. */
   #at;
   #limit = 4;
@@ -33,44 +30,32 @@ export class Replay {
     this.#at = at;
   }
 
-  /** @param {Backend} backend @param {Replica} replica @param {string} number of an event @returns {Promise<Replay | undefined>} undefined for a number that the log does not have */
-  static async after(backend, replica, number) {
-    const from = readNumber(number);
+  /** @param {Backend} backend @param {Replica} replica @param {string} text the number of an event @returns {Promise<Replay | undefined>} undefined for a number that the log does not have */
+  static async after(backend, replica, text) {
+    const from = readNumber(text);
     if (!from) return undefined;
     // Another process may have told what this one has not read.
     if (from.seq > replica.seq) await replica.catchUp();
     const replay = new Replay(backend, replica, from.seq - 1);
     await replay.#read();
-    const [first] = replay.#records;
-    if (first?.seq !== from.seq || from.place >= first.events.length) return undefined;
-    replay.#place = from.place + 1;
-    replay.#skip();
-    return replay;
+    const known = printNumber(from.seq, from.place);
+    const place = replay.#events.findIndex(({ number }) => number === known);
+    replay.#events.splice(0, place + 1);
+    return place < 0 ? undefined : replay;
   }
 
   /** Whether all was given that is told here. A stream that begins now, in the same turn, has no gap. */
   get done() {
-    return this.#records.length === 0 && this.#at >= this.#replica.seq;
+    return this.#events.length === 0 && this.#at >= this.#replica.seq;
   }
 
   /** @returns {Promise<Numbered | undefined>} the next event; undefined if the log is gone */
   async next() {
-    if (this.#records.length === 0) await this.#read();
-    if (this.#records.length === 0) return undefined;
-    const [{ seq, events }] = this.#records;
-    const number = printNumber(seq, this.#place);
-    const [event] = await this.#replica.wholeEvents([events[this.#place]]);
-    this.#place++;
-    this.#skip();
-    return { event, number };
-  }
-
-  /** Leaves records of which nothing is left. */
-  #skip() {
-    while (this.#records.length > 0 && this.#place >= this.#records[0].events.length) {
-      this.#records.shift();
-      this.#place = 0;
-    }
+    if (this.#events.length === 0) await this.#read();
+    const next = this.#events.shift();
+    if (!next) return undefined;
+    const [event] = await this.#replica.wholeEvents([next.event]);
+    return { event, number: next.number };
   }
 
   async #read() {
@@ -82,9 +67,9 @@ export class Replay {
       // The stream brings it.
       if (seq > told) break;
       this.#at = seq;
-      this.#records.push({ seq, events: readRecord(data).events });
+      for (const [place, event] of readRecord(data).events.entries())
+        this.#events.push({ event, number: printNumber(seq, place) });
     }
     this.#limit = Math.max(1, Math.min(BATCH, Math.floor((found.length * ROOM) / size)));
-    this.#skip();
   }
 }

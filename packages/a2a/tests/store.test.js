@@ -503,6 +503,43 @@ test('an answer that another process takes while it is prepared here is answered
   assert.deepEqual(did, ['go', 'yes']);
 });
 
+test('of two answers that are prepared at once, one is taken, and its sender is told so', async (t) => {
+  const both = deferred();
+  const go = deferred();
+  let waiting = -Infinity;
+  const { backend } = heldBackend((whole) => ({
+    note: async (...given) => {
+      if (waiting >= 0 && given[1].tenant.startsWith('duties:')) {
+        if (++waiting === 2) both.resolve();
+        await go.promise;
+      }
+      return whole.note(...given);
+    },
+  }));
+  const did = [];
+  const execute = ({ message: { parts }, emitStatus }) => {
+    did.push(parts[0].text);
+    if (parts[0].text === 'go') emitStatus('input-required');
+  };
+  const { agent, url, close } = await serve(execute, { store: taskStore({ backend }) });
+  t.after(close);
+  const { id } = (await tell(url, 'go')).result.task;
+  while (agent.counters.owned) await new Promise(setImmediate);
+  waiting = 0;
+  const answers = ['one', 'two'].map((text) =>
+    ask(url, V1.send, { message: { ...V1.message(text), taskId: id } }, V1.headers),
+  );
+  await both.promise;
+  go.resolve();
+  const told = await Promise.all(answers);
+  const codes = told.map(({ error }) => error?.code ?? 0);
+  assert.deepEqual(
+    codes.sort((a, b) => a - b),
+    [-32004, 0],
+  );
+  assert.equal(did.length, 2);
+});
+
 test('a list shows under its state what was stored before it was asked for', async (t) => {
   const gate = deferred();
   const { backend } = heldBackend((whole) => ({

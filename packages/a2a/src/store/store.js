@@ -334,10 +334,11 @@ export class TaskLogs {
       return true;
     };
     try {
-      const enter = () => this.entries.begin(id, origin);
-      const owner = await this.claim(replica, core.TASK_SUBMITTED, mayTake, enter);
       const run = this.#runOf(message, info, mark);
-      await owner?.start({ prompt: message, info }, run, begun, { k: 'new', origin });
+      const begin = (/** @type {Owner} */ owner) =>
+        owner.start({ prompt: message, info }, run, begun, { k: 'new', origin });
+      const enter = () => this.entries.begin(id, origin);
+      await this.claim(replica, core.TASK_SUBMITTED, mayTake, begin, enter);
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
       if (replica.seq === 0 || !replica.entry) {
@@ -360,41 +361,47 @@ export class TaskLogs {
    */
   async answer(replica, message, info, begun, mark) {
     if (this.full) throw refusal();
-    const { entry, owner } = replica;
+    const { entry } = replica;
     const state = readState(entry?.task.state);
     // Of a task that others work on, the table of what is told knows whether it needs somebody.
     const asks = () =>
       replica.owner || (entry && entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE);
     const mayTake = () => !replica.wished && !replica.blind && !!asks();
-    const taken = await this.claim(replica, state, mayTake);
     const run = this.#runOf(message, info, mark);
-    const started = taken?.start({ prompt: message, info }, run, begun);
-    if (!started) {
-      if (taken !== owner) taken?.lose();
-      const why = `Task ${replica.id} does not accept a message now`;
-      throw new AbpError('UNSUPPORTED_OPERATION', why);
-    }
-    await started;
+    const begin = (/** @type {Owner} */ owner) =>
+      owner.start({ prompt: message, info }, run, begun);
+    if (await this.claim(replica, state, mayTake, begin)) return;
+    const why = `Task ${replica.id} does not accept a message now`;
+    throw new AbpError('UNSUPPORTED_OPERATION', why);
   }
 
   /**
-   * Takes a task, if it may be taken, and still may when that is prepared.
-   * @param {Replica} replica @param {core.TaskState} state @param {() => boolean} mayTake @param {() => Promise<void>} [enter] writes what others
-   *   find the task by
-   * @returns {Promise<Owner | undefined>} undefined if it may not
+   * Takes a task, if it may be taken, and still may when that is prepared. Whoever owns it begins in the same turn: others prepare the same.
+   * @param {Replica} replica @param {core.TaskState} state @param {() => boolean} mayTake @param {(owner: Owner) => Promise<unknown> | undefined} begin
+   *   undefined if there is nothing to do @param {() => Promise<void>} [enter] writes what others find the task by
+   * @returns {Promise<boolean>} whether it has begun, when that is stored
    */
-  async claim(replica, state, mayTake, enter) {
+  async claim(replica, state, mayTake, begin, enter) {
     const lease = await this.living();
-    if (!mayTake()) return undefined;
+    if (!mayTake()) return false;
     const { id, epoch } = replica;
     await refusing(Promise.all([enter?.(), this.takeover.enlist(lease, id, epoch + 1)]));
     // Nothing begins under a lease that ran out meanwhile, or after its process has begun to go.
     if (this.#closing) throw away();
     if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
     // Others may have taken it.
-    if (replica.epoch !== epoch || !mayTake()) return undefined;
-    if (replica.owner) return replica.owner;
-    const handle = this.table.add(id, state);
+    if (replica.epoch !== epoch || !mayTake()) return false;
+    const known = replica.owner;
+    const owner = known ?? this.#own(replica, state, lease);
+    const begun = begin(owner);
+    if (!begun && !known) owner.lose();
+    await begun;
+    return begun !== undefined;
+  }
+
+  /** @param {Replica} replica @param {core.TaskState} state @param {import('./membership.js').Lease} lease */
+  #own(replica, state, lease) {
+    const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw refusal(handle);
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
     this.#owners.set(owner.handle, owner);

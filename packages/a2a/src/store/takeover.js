@@ -186,20 +186,16 @@ export class Takeover {
     const logs = this.#logs;
     const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
     const mayTake = () => !replica.owner && !replica.ended && !replica.blind;
-    const owner = await logs.claim(replica, state, mayTake);
-    if (!owner) return;
-    const { prompt, saved, attempt, trace } = replica;
-    const stored = owner.stored();
-    if (replica.wished) owner.wish();
-    else if (logs.options.onOrphan === 'rerun' && prompt && saved)
-      owner
-        .start(
-          { prompt, info: requestOf(replica.entry, saved, trace) },
-          { saved, attempt: attempt + 1, trace },
-        )
-        ?.catch(() => {});
-    else owner.fail('The process that worked on the task is gone');
-    await stored.catch(() => {});
+    await logs.claim(replica, state, mayTake, (owner) => {
+      const { prompt, saved, attempt, trace } = replica;
+      const stored = owner.stored();
+      if (replica.wished) owner.wish();
+      else if (logs.options.onOrphan === 'rerun' && prompt && saved) {
+        const info = requestOf(replica.entry, saved, trace);
+        owner.start({ prompt, info }, { saved, attempt: attempt + 1, trace })?.catch(() => {});
+      } else owner.fail('The process that worked on the task is gone');
+      return stored.catch(() => {});
+    });
   }
 
   // --- Questions ---------------------------------------------------------------------------------------

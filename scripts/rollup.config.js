@@ -55,9 +55,8 @@ const COPIED = {
     common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/describe
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
-  'later-app': 'app/(connection|questions)',
-  'later-agent':
-    'agent/(capability-list|client) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
+  'later-app': 'agent/capability-list app/(connection|questions)',
+  'later-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
   part,

@@ -146,7 +146,7 @@ export class TaskServer {
   }
 
   /**
-   * Serves the peer of a transport: a port, a window, a socket. See packages/a2a/src/port-messages.js.
+   * Serves the peer of a transport: a port, a window, a socket. See packages/a2a/src/port.js.
    * @param {import('../../../js/transports/transport.js').Transport} transport
    * @param {{ user?: unknown }} [by] the peer, if it is authenticated
    * @returns {() => void} stops serving it; the tasks go on

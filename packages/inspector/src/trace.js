@@ -165,8 +165,8 @@ class Tracer {
 
   /** @param {object} record @param {abp.Handle} parent */
   begin(record, parent) {
-    for (const [{ handle }, { about }] of this.#calls)
-      if (parent && handle === parent) this.#parents.set(record, about.callId);
+    for (const [{ handle }, { about }] of parent ? this.#calls : [])
+      if (handle === parent) this.#parents.set(record, about.callId);
   }
 
   /** What does not change about a call. @param {AnyCall} record */

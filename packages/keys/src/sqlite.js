@@ -86,22 +86,25 @@ class SqliteTable {
     return `${this.#path}-${owner}.lock`;
   }
 
-  /** @type {Table['lives']} */
+  /** Who looks holds the lock, so others must not look meanwhile. @type {Table['lives']} */
   lives(owner) {
+    this.open();
     const { existsSync, unlinkSync } = builtin('node:fs');
     const path = this.#lockOf(owner);
-    if (!existsSync(path)) return false;
-    const database = new (builtin('node:sqlite').DatabaseSync)(path);
-    try {
-      database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
-    } catch (error) {
-      // What cannot be looked at counts as gone: that is said, and never runs again.
-      return /** @type {{ errcode?: number }} */ (error).errcode === BUSY;
-    } finally {
-      database.close();
-    }
-    unlinkSync(path);
-    return false;
+    return this.#change(() => {
+      if (!existsSync(path)) return false;
+      const database = new (builtin('node:sqlite').DatabaseSync)(path);
+      try {
+        database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+      } catch (error) {
+        // What cannot be looked at counts as gone: that is said, and never runs again.
+        return /** @type {{ errcode?: number }} */ (error).errcode === BUSY;
+      } finally {
+        database.close();
+      }
+      unlinkSync(path);
+      return false;
+    });
   }
 
   /** Runs a statement, and gives its first row. @param {string} sql @param {...unknown} values */

@@ -23,7 +23,7 @@ const OPTIONS = {
 /** @typedef {{ owner: string, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key and, once that has ended, when and how. */
 
 /**
- * @typedef {object} Table Where the keys are. `replace` and `clean` open it.
+ * @typedef {object} Table Where the keys are. `replace`, `lives` and `clean` open it.
  * @property {string} self what names this process, or page, among those who share it
  * @property {() => string | Promise<string>} open gives its id
  * @property {(key: string, next: (entry: Entry | undefined) => Entry | undefined) => Promise<void>} replace puts what `next` returns, if
@@ -38,8 +38,8 @@ const CLEANING = 60_000;
 
 /** @implements {KeyStore} */
 export class StoredKeys {
-  /** Keys whose calls run here. @type {Set<string>} */
-  #live = new Set();
+  /** Keys whose calls run here, each with what is its run's own. @type {Map<string, object>} */
+  #live = new Map();
   #count = 0;
   #cleaned = -Infinity;
   #table;
@@ -66,6 +66,7 @@ export class StoredKeys {
       this.#cleaned = performance.now();
       this.#count = await table.clean(Date.now() - this.#rememberFor);
     }
+    const run = {};
     /** @type {Entry | undefined} */
     let entry;
     /** @type {KeyFound | undefined} */
@@ -74,11 +75,11 @@ export class StoredKeys {
       entry = written;
       found = this.#find(written);
       if (found?.state !== 'begun') return undefined;
-      this.#live.add(key); // those who ask at the same time see it
+      this.#live.set(key, run); // those who ask at the same time see it
       return { owner: table.self };
     };
     await table.replace(key, begin).catch((error) => {
-      if (found) this.#live.delete(key);
+      this.#leave(key, run);
       throw error;
     });
     if (found?.state === 'begun') this.#count++;
@@ -106,8 +107,11 @@ export class StoredKeys {
 
   /** @param {string} key @param {KeyEnded} ended */
   async end(key, ended) {
+    const run = this.#live.get(key);
+    let isReached = false;
     const write = (/** @type {KeyEnded} */ ended) =>
       this.#table.replace(key, (entry) => {
+        isReached = true;
         const isOwn = entry?.owner === this.#table.self && !entry.ended;
         return isOwn ? { ...entry, at: Date.now(), ended } : undefined;
       });
@@ -115,12 +119,17 @@ export class StoredKeys {
     try {
       // It may be the value that cannot be kept, or is too large.
       await write(ended).catch((error) => {
-        if (value === undefined) throw error;
+        if (!isReached || value === undefined) throw error;
         return write(rest);
       });
     } finally {
-      this.#live.delete(key);
+      this.#leave(key, run);
     }
+  }
+
+  /** A call runs no more. As soon as that is written another may have begun. @param {string} key @param {object} [run] */
+  #leave(key, run) {
+    if (this.#live.get(key) === run) this.#live.delete(key);
   }
 
   close() {

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { WebSocket } from 'ws';
@@ -75,6 +76,59 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
     writeFileSync(join(folder, 'none'), 'x'.repeat(5000));
     await assert.rejects(sqliteKeys(join(folder, 'none')).open());
     await assert.rejects(sqliteKeys(join(folder, 'not', 'there')).open());
+  });
+
+  test('writes nothing of what became of a call where it cannot write, and all of it later', async () => {
+    const store = sqliteKeys(join(folder, 'keys'));
+    later(() => store.close());
+    await store.begin('k');
+    const { DatabaseSync } = await import('node:sqlite');
+    const other = new DatabaseSync(join(folder, 'keys'));
+    later(() => other.close());
+    const ended = { outcome: 'finished', cancelled: false, value: { paid: 17 } };
+    other.exec('BEGIN IMMEDIATE');
+    const ends = store.end('k', ended);
+    other.exec('ROLLBACK');
+    await ends.catch(() => store.end('k', ended));
+    assert.deepEqual(await store.begin('k'), { state: 'ended', ended });
+  });
+
+  test('says of what a process has begun that is gone that it is lost, also if two look at once', async () => {
+    const path = join(folder, 'keys');
+    const { DatabaseSync } = await import('node:sqlite');
+    const store = sqliteKeys(path);
+    later(() => store.close());
+    await store.open();
+    const database = new DatabaseSync(path);
+    const many = 100;
+    for (let i = 0; i < many; i++) {
+      database.exec(`INSERT INTO keys VALUES ('${i}', 'gone${i}', NULL, NULL)`);
+      writeFileSync(`${path}-gone${i}.lock`, '');
+    }
+    database.close();
+    const steps = new Int32Array(new SharedArrayBuffer(4 * many));
+    const source = `import { workerData } from 'node:worker_threads';
+      import { sqliteKeys } from ${JSON.stringify(new URL('../src/sqlite.js', import.meta.url).href)};
+      const { path, steps } = workerData;
+      const store = sqliteKeys(path);
+      for (let i = 0; i < steps.length; i++) {
+        if (Atomics.add(steps, i, 1)) Atomics.notify(steps, i);
+        else Atomics.wait(steps, i, 1);
+        let found;
+        // On a slow disk it may have to wait for the other longer than it does.
+        do found = await store.begin(String(i)).catch(({ errcode, message }) => errcode !== 5 && { state: message });
+        while (!found);
+        if (found.state !== 'lost') throw new Error(found.state);
+      }
+      store.close();`;
+    const url = new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+    const threads = [1, 2].map(() => new Worker(url, { workerData: { path, steps } }));
+    later(() => Promise.all(threads.map((thread) => thread.terminate())));
+    await Promise.all(threads.map((thread) => once(thread, 'exit')));
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.includes('gone')),
+      [],
+    );
   });
 
   test('leaves no file behind but its own, and those of processes that have ended go', async () => {

@@ -73,6 +73,17 @@ export const CONTRACT = {
     same(await one.begin('k'), { state: 'ended', ended: DONE });
   },
 
+  async 'knows that a call runs that begins as soon as another has ended'(place) {
+    const store = place.store();
+    await store.begin('k');
+    const ends = store.end('k', { outcome: 'unstarted', cancelled: false, again: true });
+    let found;
+    do found = await store.begin('k');
+    while (found.state !== 'begun');
+    await ends;
+    same(await store.begin('k'), { state: 'running' });
+  },
+
   async 'says of a call that it is lost where that which began it is gone'(place) {
     const [one, two] = [place.store(), place.store()];
     await one.begin('k');

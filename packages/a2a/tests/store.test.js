@@ -562,6 +562,8 @@ test('a list shows under its state what was stored before it was asked for', asy
 // --- What is left behind -----------------------------------------------------------------------------------
 
 test('a question whose cancel could not be stored is canceled later', async (t) => {
+  const asked = Date.now();
+  t.mock.timers.enable({ apis: ['Date'], now: asked });
   let refusals = 0;
   const { backend } = heldBackend((whole) => ({
     append: async (task, data, expected) => {
@@ -571,13 +573,14 @@ test('a question whose cancel could not be stored is canceled later', async (t) 
     },
   }));
   const store = taskStore({ backend, term: 1000 });
-  const { url, close } = await serve(({ emitStatus }) => emitStatus('input-required'), {
+  const { agent, url, close } = await serve(({ emitStatus }) => emitStatus('input-required'), {
     store,
-    // Its owner has let go of it by then.
-    limits: { rememberFor: 500 },
+    limits: { rememberFor: 3_600_000 },
   });
   t.after(close);
   const { id } = (await tell(url, 'go')).result.task;
+  while (agent.counters.owned) await new Promise(setImmediate);
+  t.mock.timers.setTime(asked + 3_600_001);
   let state;
   do ({ state } = (await ask(url, V1.get, { id }, V1.headers)).result.status);
   while (state === 'TASK_STATE_INPUT_REQUIRED');

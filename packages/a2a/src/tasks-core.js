@@ -52,14 +52,14 @@ const COUNTERS = {
  */
 // prettier-ignore
 const INPUTS = {
-  start: (x) => x.start, run: (x) => x.run, subscribe: (x) => x.subscribe, returns: (x) => x.returns, state: (x) => x.state,
-  forget: (x) => x.forget, own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost,
+  start: (x) => x.start, run: (x) => x.run, subscribe: (x) => x.subscribe, state: (x) => x.state, forget: (x) => x.forget,
+  own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost,
 };
 /** Those after which something happens when some time has passed since. @satisfies {Record<string, (x: any) => any>} */
 // prettier-ignore
 const TIMED = {
-  says: (x) => x.says, committed: (x) => x.committed, cancel: (x) => x.cancel, wish: (x) => x.wish, lease: (x) => x.lease,
-  watch: (x) => x.watch, watch_named: (x) => x.watch_named, watch_replied: (x) => x.watch_replied,
+  says: (x) => x.says, returns: (x) => x.returns, committed: (x) => x.committed, cancel: (x) => x.cancel, wish: (x) => x.wish,
+  lease: (x) => x.lease, watch: (x) => x.watch, watch_named: (x) => x.watch_named, watch_replied: (x) => x.watch_replied,
   watch_cancel: (x) => x.watch_cancel, watch_leave: (x) => x.watch_leave, watch_stop: (x) => x.watch_stop,
   watch_ended: (x) => x.watch_ended, watch_asked: (x) => x.watch_asked, watch_cancel_answered: (x) => x.watch_cancel_answered,
 };
@@ -78,10 +78,9 @@ for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED }))
   Object.assign(Driver.prototype, {
     /** @this {CoreDriver & { feed(input: any): any }} @param {any[]} given */
     [name](...given) {
-      return this.feed((/** @type {any} */ x, /** @type {unknown} */ table) => {
-        if (name in TIMED) x.advance(table, performance.now());
-        return input(x)(table, ...given);
-      });
+      // What is due by now comes first: one who is told of it later would act on what it knew before.
+      if (name in TIMED) this.advance(performance.now());
+      return this.feed((/** @type {any} */ x, /** @type {unknown} */ at) => input(x)(at, ...given));
     },
   });
 

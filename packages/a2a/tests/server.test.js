@@ -4,9 +4,11 @@ import { createServer } from 'node:http';
 import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { AbpError } from '../../main/src/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
+import { Tasks, ready } from '../src/tasks.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { instanceWith, trap } from '../../../tests/support/trap.js';
 import {
@@ -487,6 +489,33 @@ test('the grace of a cancel begins with the cancel, however long nothing has hap
   const { error } = await ask(url, names.cancel, { id }, names.headers);
   assert.equal(error?.data[0].reason, 'TASK_NOT_CANCELABLE');
   assert.equal((await stream.rest()).map(gist).at(-1), 'completed');
+});
+
+test('what is said after the grace of a cancel comes too late, even where nobody has had the time to say so', async (t) => {
+  const script = stepwise();
+  const { url } = await served(script.execute, { grace: 60_000 });
+  const { stream, run, id, names } = await begin(url, script, '1.0');
+  const now = performance.now.bind(performance);
+  run.ctx.signal.addEventListener('abort', () => {
+    t.mock.method(performance, 'now', () => now() + 120_000);
+    assert.equal(run.ctx.emitStatus('working', 'still'), false);
+    run.gate.resolve();
+  });
+  assert.equal(stateOf(await ask(url, names.cancel, { id }, names.headers)), 'canceled');
+  assert.deepEqual((await stream.rest()).map(gist), ['canceled']);
+});
+
+test('a task of the table alone is remembered from its end, however long it has run', async (t) => {
+  await ready();
+  const tasks = new Tasks({ rememberFor: 60_000 });
+  const work = { onAbort: assert.fail, onState() {} };
+  const task = tasks.begin('1', work);
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 120_000);
+  task.returns();
+  await delay(10);
+  assert.equal(task.state, 'completed');
+  assert.equal(tasks.find('1'), work);
 });
 
 describe('cards', () => {

@@ -243,7 +243,8 @@ export function serveTransport(server, transport, user) {
     const reply = new PortReply(transport, replies, stream);
     if (type === CARD) {
       const card = server.card(versionOf(version), '');
-      return void safely(() => reply.answer(card));
+      safely(() => reply.answer(card));
+      return void safely(() => reply.end());
     }
     const text = readRequest(getOwn(message, 'request'), server.maxRequest);
     if (typeof text !== 'string') return refuse(reply, version, ...text);

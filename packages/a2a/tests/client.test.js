@@ -3,6 +3,7 @@ import { test as nodeTest } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { startAgent, task } from './support/a2a-agent.js';
+import { deferred } from './support/a2a.js';
 import { recording, replay } from './support/a2a-replay.js';
 import { useClock } from '../../../tests/support/clock.js';
 
@@ -869,6 +870,35 @@ test('headers go to the origin that they were given for, and to no other', async
   await got;
 });
 
+test('a stream that ends when the grace of a cancel is over is not opened again: its task is asked for', async (t) => {
+  const asked = [];
+  const ends = deferred();
+  const working = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } };
+  const chunks = async function* () {
+    yield bytesOf(`id: 1\ndata: ${frameOf({ task: working })}\n\n`);
+    await ends.promise;
+  };
+  const fetch = async (_url, { body }) => {
+    const { method } = JSON.parse(body);
+    asked.push(method);
+    const streams = method === 'SendStreamingMessage';
+    const source = streams ? chunks() : [bytesOf(frameOf(working))];
+    const type = streams ? 'text/event-stream' : 'application/json';
+    return new Response(ReadableStream.from(source), { headers: { 'content-type': type } });
+  };
+  const client = createTaskClient('http://agent.example/', { version: '1.0', fetch });
+  const stop = new AbortController();
+  const stream = client.subscribe('go', { signal: stop.signal });
+  await stream.next();
+  stop.abort();
+  await client.get('t');
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 120_000);
+  ends.resolve();
+  await assert.rejects(rest(stream), { code: 'TIMEOUT' });
+  assert.deepEqual(asked, ['SendStreamingMessage', 'CancelTask', 'GetTask', 'GetTask']);
+});
+
 // --- Transports --------------------------------------------------------------------------------------------
 
 /** Our client and our server at the ends of a channel. */
@@ -938,6 +968,18 @@ test('over a port: a signal in the place of options is refused, wherever one is 
     code: 'INVALID_PARAMS',
     message: 'signal of resubscribe must be an AbortSignal',
   });
+});
+
+test("over a port: a card that cannot be sent is not waited for, and is in nobody's way", async (t) => {
+  const card = { name: 'Agent', provider: { url: () => 'http://agent.example/' } };
+  const server = createTaskServer({ card, execute() {} });
+  const { port1, port2 } = new MessageChannel();
+  server.serve(portTransport(port2));
+  const client = createTaskClient(portTransport(port1), { limits: { timeout: 50_000 } });
+  t.after(() => (client.close(), server.close()));
+  for (let i = 0; i < 4100; i++) await assert.rejects(client.card(), { code: 'DISCONNECTED' });
+  delete card.provider;
+  assert.equal((await client.card()).name, 'Agent');
 });
 
 test('over a port: an agent that is gone', async (t) => {

@@ -36,15 +36,16 @@ const CARD = {
   signatures: [],
 };
 /** What a skill has, besides its name and its id. */
-const SKILL = {
-  ...{ description: '', tags: [], examples: [] },
-  ...{ inputModes: [], outputModes: [], securityRequirements: [] },
-};
+// prettier-ignore
+const SKILL = { description: '', tags: [], examples: [], inputModes: [], outputModes: [], securityRequirements: [] };
 
-/** The members that have defaults. @param {any} object @param {object} defaults @returns {any} */
+/** The members that have defaults, which whoever is given them may change. @param {any} object @param {object} defaults @returns {any} */
 const withDefaults = (object, defaults) =>
   Object.fromEntries(
-    Object.entries(defaults).map(([name, otherwise]) => [name, object[name] ?? otherwise]),
+    Object.entries(structuredClone(defaults)).map(([name, otherwise]) => [
+      name,
+      object[name] ?? otherwise,
+    ]),
   );
 
 /**

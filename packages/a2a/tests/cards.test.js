@@ -2,6 +2,7 @@
 // and when it has changed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { createTaskServer } from '../src/index.js';
 import { CARD, servingUntilEnd } from './support/a2a.js';
 
 const serveUntilEnd = servingUntilEnd();
@@ -208,4 +209,13 @@ describe('caches', () => {
     card.description = 'Another';
     assert.notEqual(await tagOf(), before);
   });
+});
+
+test('whoever changes the card that an agent gave changes that one, and no other', () => {
+  const agent = () => createTaskServer({ card: { name: 'Agent' }, execute() {} });
+  const card = agent().card('1.0', 'http://agent.example/');
+  card.signatures.push({ protected: 'p', signature: 's' });
+  card.securitySchemes.key = { apiKeySecurityScheme: { location: 'header', name: 'x-key' } };
+  const { signatures, securitySchemes } = agent().card('1.0', 'http://agent.example/');
+  assert.deepEqual([signatures, securitySchemes], [[], {}]);
 });

@@ -308,13 +308,11 @@ function summaryOf({ task: id, contextId, state, time, by }, tenant) {
   });
   /** @type {Record<PropertyKey, () => unknown>} */
   const known = {
-    ...{
-      id: () => id,
-      contextId: () => contextId,
-      tenant: () => tenant,
-      state: () => state,
-      status,
-    },
+    id: () => id,
+    contextId: () => contextId,
+    tenant: () => tenant,
+    state: () => state,
+    status,
     terminal: () => ended(readState(state)),
     ...(by && { user: () => by[0] }),
   };

@@ -735,6 +735,20 @@ describe('a repeat has joined a call, and the app closes', () => {
   });
 });
 
+test('a store of keys that cannot be opened is warned of, and calls without a key are answered', async (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
+  const site = siteOf({ options: { keys: {} }, capabilities: { work: () => 'done' } });
+  const client = await site.client();
+  assert.equal((await client.call('work')).data, 'done');
+  const refused = await client.call('work', {}, { idempotencyKey: 'k' });
+  assert.deepEqual(
+    [refused.error.code, refused.metadata.outcome],
+    ['KEYS_UNAVAILABLE', 'unstarted'],
+  );
+  while (!warned.mock.callCount()) await new Promise(setImmediate);
+  assert.match(warned.mock.calls[0].arguments[0], /the store of keys cannot be used/);
+});
+
 test('a call with a key that is stopped at any moment of its beginning has run, or is told that it never ran', async () => {
   const words = new Set();
   for (let moment = 0; moment < 20; moment++) {

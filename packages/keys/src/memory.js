@@ -83,7 +83,7 @@ export class Memory {
   #connections;
   #rememberFor;
   #local;
-  /** What keeps calls that have a key. @type {Pick<KeyStore, 'begin' | 'end'> & Partial<KeyStore>} */
+  /** What keeps calls that have a key. @type {Pick<KeyStore, 'begin' | 'end'>} */
   #keys;
 
   /**
@@ -106,7 +106,7 @@ export class Memory {
         resolve();
       };
       const timer = setTimeout(fail, MAX_OPENING, `it did not open within ${MAX_OPENING} ms`);
-      (async () => this.#keys.open?.())()
+      (async () => /** @type {KeyStore} */ (this.#keys).open())()
         .then((named) => resolve(named && tell(named)), fail)
         .finally(() => clearTimeout(timer));
     });

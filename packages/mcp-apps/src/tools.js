@@ -131,7 +131,8 @@ class AppTools {
 
   /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
   async #call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
-    await this.#session;
+    // Another may begin meanwhile.
+    for (let session; session !== this.#session;) await (session = this.#session);
     if (!this.#client) throw new AbpError('NOT_INITIALIZED', 'The view has not begun');
     // Hosts may call what they have read of elsewhere.
     if (!this.#capabilities.has(tool)) this.list();
@@ -150,6 +151,8 @@ class AppTools {
   async close(reason) {
     const client = this.#client;
     this.#stop.abort(reason);
+    // Calls that wait for an app which has not answered would wait for ever.
+    if (!client?.connected) client?.close();
     await Promise.allSettled(this.#running);
     client?.close();
   }

@@ -152,6 +152,28 @@ function tooled() {
 }
 const agent = { name: 'agent', version: '1' };
 
+test('a view that goes while its app has not answered leaves no session, and answers the calls that wait', async (t) => {
+  const heard = [];
+  const silent = {
+    capabilities: [],
+    limits: {},
+    accept: (transport) => {
+      transport.onMessage = ({ type }) => heard.push(type);
+      transport.onClose = () => heard.push('closed');
+    },
+  };
+  const tools = toolsOf(/** @type {any} */ (silent));
+  const { host } = await pair(t, { tools });
+  const calling = host.callTool('late');
+  await host.request('tools/list');
+  // The view begins again.
+  tools.open({}, () => {});
+  await host.close({ timeout: 0 });
+  const { structuredContent } = await calling;
+  assert.equal(structuredContent.error.code, 'DISCONNECTED');
+  assert.equal(heard.at(-1), 'closed');
+});
+
 test('a view that closes itself in the midst of a call has not failed it: nobody knows what it does', async (t) => {
   for (const call of [
     (host) => host.callTool('hang').catch(({ data }) => data),

@@ -230,6 +230,40 @@ test('an end that another cancel decides says what was learnt by then, once', as
   assert.deepEqual(await endsOf(kept, id), [['status', 'canceled', { outcome: 'stopped' }]]);
 });
 
+test('a message that another process takes while this one prepares to is taken once, and both are answered', async (t) => {
+  const noting = deferred();
+  const gate = deferred();
+  let runs = 0;
+  let kept;
+  const held = heldBackend((backend) => {
+    kept = backend;
+    const note = async (name, entry, seq) => {
+      if (entry.tenant === 'task:') {
+        noting.resolve();
+        await gate.promise;
+      }
+      return backend.note(name, entry, seq);
+    };
+    return { note };
+  });
+  const [late, other] = await Promise.all(
+    [held.backend, kept].map((backend) =>
+      serve(() => void runs++, { store: taskStore({ backend }), repeats: true }),
+    ),
+  );
+  t.after(() => Promise.all([late.close(), other.close()]));
+  t.after(gate.resolve);
+  const message = V1.message('go');
+  const sent = tell(late.url, 'go', { message });
+  await noting.promise;
+  const { id } = (await tell(other.url, 'go', { message })).result.task;
+  // It reads what the other has stored.
+  await ask(late.url, V1.get, { id }, V1.headers);
+  gate.resolve();
+  assert.equal((await sent).result.task.id, id);
+  assert.equal(runs, 1);
+});
+
 test('a stream of chunks waits until there is room, and none is lost', async (t) => {
   let most = 0;
   let served;

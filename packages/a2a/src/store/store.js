@@ -338,7 +338,9 @@ export class TaskLogs {
       const begin = (/** @type {Owner} */ owner) =>
         owner.start({ prompt: message, info }, run, begun, { k: 'new', origin });
       const enter = () => this.entries.begin(id, origin);
-      await this.claim(replica, core.TASK_SUBMITTED, mayTake, begin, enter);
+      // Another process may have begun it.
+      if (!(await this.claim(replica, core.TASK_SUBMITTED, mayTake, begin, enter)))
+        throw conflict(id);
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
       if (replica.seq === 0 || !replica.entry) {

@@ -331,7 +331,12 @@ class NatsBackend {
         before = found.length;
         const count = Math.min(wanted - before, PULL);
         const messages = await consumer.fetch({ max_messages: count, expires: EXPIRES });
-        for await (const message of messages) found.push(storedOf(message));
+        const read = (async () => {
+          for await (const message of messages) found.push(storedOf(message));
+        })();
+        // While there is no connection, the client waits for one.
+        const late = () => new Error('timeout');
+        await within(read, EXPIRES + this.#timeout, late).finally(() => messages.stop());
       }
       void this.#jsm.consumers.delete(stream, info.name).catch(() => {});
       return { found, wanted, pending };
@@ -834,12 +839,20 @@ const unacknowledged = (cause) =>
 /** @type {Omit<Copy, 'index'>} */
 const EMPTY = { seen: 0, read: 0, asked: 0 };
 
+/** @param {string} text */
+function entryIn(text) {
+  const entry = JSON.parse(text);
+  requireName(entry.task);
+  requireEntry(entry);
+  return entry;
+}
+
 /** Others have their turn while there are many. @param {OrderedIndex} index @param {LogRecord[]} messages */
 async function enter(index, messages) {
   for (const [i, { data }] of messages.entries()) {
-    const entry = safely(() => JSON.parse(data), undefined);
     // What somebody else has put there costs the others nothing.
-    if (typeof entry?.task === 'string') index.set(entry);
+    const entry = safely(() => entryIn(data), undefined);
+    if (entry) index.set(entry);
     if (i % SHORT_LIST === SHORT_LIST - 1) await breathe();
   }
   return index;

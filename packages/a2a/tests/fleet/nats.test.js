@@ -374,7 +374,8 @@ test('NATS: what others have put among the entries costs nobody else anything', 
   const backend = await open({ namespace: 'strange' });
   await backend.note('task', { tenant: '', context: '', time: 1, state: 'x', data: '' }, 1);
   const js = jetstream.jetstream(server.connections[0]);
-  for (const text of ['junk', 'null', '{}', '7']) {
+  const odd = '{"task":"a","tenant":{"toString":0},"context":"","data":""}';
+  for (const text of ['junk', 'null', '{}', '7', odd]) {
     await js.publish('strange.index.-.-.AAAA', text);
     const { tasks } = await backend.list({ tenant: '' });
     assert.deepEqual(
@@ -483,6 +484,36 @@ test('NATS: a server that hangs holds up neither a process that begins nor one t
     await stop();
   } finally {
     own.resume();
+    await own.close();
+  }
+});
+
+test('NATS: a list that is being read when its server goes away is not waited for', async () => {
+  const own = await new NatsServer().start();
+  try {
+    let goes = false;
+    const going = {
+      ...jetstream,
+      /** @param {any} connection @param {any} options */
+      async jetstreamManager(connection, options) {
+        const jsm = await jetstream.jetstreamManager(connection, options);
+        const add = jsm.consumers.add.bind(jsm.consumers);
+        jsm.consumers.add = async (...given) => {
+          const info = await add(...given);
+          if (!goes) return info;
+          // It takes the question, and then it is gone.
+          await own.pause();
+          setImmediate(() => void own.stop('SIGKILL'));
+          return info;
+        };
+        return jsm;
+      },
+    };
+    const backend = await open({ jetstream: going, timeout: 500 }, own);
+    await backend.note('task', { tenant: '', context: '', time: 1, data: '' }, 1);
+    goes = true;
+    await assert.rejects(backend.list({ tenant: '' }), { code: 'UNAVAILABLE' });
+  } finally {
     await own.close();
   }
 });

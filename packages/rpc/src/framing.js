@@ -49,9 +49,8 @@ class Framing {
       this.#bytes = chunk;
       this.#at = this.#end = 0;
     } else if (this.#end + chunk.length > this.#bytes.length) {
-      // Twice as much as there is, because chunks may be single bytes, but hardly more than a message may have.
-      const room = Math.min(2 * rest.length, this.limit);
-      this.#bytes = new Uint8Array(Math.max(rest.length + chunk.length, room));
+      // Twice as much as there is: chunks may be single bytes, and many wait if their source cannot pause.
+      this.#bytes = new Uint8Array(rest.length + Math.max(rest.length, chunk.length));
       this.#bytes.set(rest);
       this.#at = 0;
       this.#end = rest.length;

@@ -1,7 +1,7 @@
 // JSON-RPC messages in streams of bytes: framed by lines and by Content-Length, in Node's streams and the web's.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { Duplex, PassThrough, Writable } from 'node:stream';
@@ -211,6 +211,16 @@ for (const framing of [LINES, HEADERS]) {
       for (const byte of framed(framing, text)) input.emit('data', Uint8Array.of(byte));
       const [[, message]] = await reached(1);
       assert.equal(message.length, 2 ** 20);
+    });
+
+    test('that a source which cannot pause gives at once take time in proportion to their number', async () => {
+      const readable = Object.assign(new EventEmitter(), { destroy() {} });
+      const { reached } = open(framing, { maxMessage: 128 }, { readable });
+      // The rest waits for other turns. With a copy of what waits for each, it would be a quarter of a terabyte.
+      readable.emit('data', framed(framing, ...Array(2000).fill('0')));
+      const piece = framed(framing, JSON.stringify('x'.repeat(125)));
+      for (let i = 0; i < 2 ** 16; i++) readable.emit('data', piece);
+      assert.equal((await reached(2000 + 2 ** 16)).length, 2000 + 2 ** 16);
     });
 
     test('end with the stream; what began and did not end is reported', async () => {

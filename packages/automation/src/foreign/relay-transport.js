@@ -5,7 +5,6 @@
 import { Connection } from '../../../../js/app/connection.js';
 import { AGENT } from '../../../../js/driver/abp-boundary.js';
 import { partOf } from '../../../page/src/grace.js';
-import { LIST_CHANGED } from '../../../../js/wire/messages.js';
 import { Receiver } from '../../../../js/transports/receiver.js';
 
 export class RelayTransport extends Receiver {
@@ -47,11 +46,6 @@ export class RelayTransport extends Receiver {
       onEnd() {},
     });
     this.#connection.receive(message);
-  }
-
-  /** The app's capabilities have changed: tells the agent. @param {object} changes */
-  changed(changes) {
-    this.#connection?.notify(LIST_CHANGED, changes);
   }
 
   /** @override */

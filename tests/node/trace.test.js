@@ -590,3 +590,28 @@ test('a handler that throws shows its stack in the console of the app', async (t
   assert.equal(line, 'abp-bridge: fails failed:');
   assert.match(thrown.stack, /trace\.test\.js:\d+/);
 });
+
+test('a message whose payload cannot be read is shown all the same', async (t) => {
+  t.mock.method(console, 'error', () => {});
+  const message = {
+    type: 'notification',
+    get payload() {
+      throw new Error('no');
+    },
+  };
+  const app = { app: APP, sessionId: 's', protocolVersion: '0.1', features: {}, capabilities: [] };
+  const transport = {
+    features: [],
+    start() {},
+    close() {},
+    post: ({ type, id }) =>
+      type === 'initialize' &&
+      queueMicrotask(() => transport.onMessage({ type: 'initialize-result', id, payload: app })),
+  };
+  const told = [];
+  const trace = (event) => told.push(event.message);
+  const agent = await connect(transport, { agent: AGENT, trace });
+  transport.onMessage(message);
+  agent.close();
+  assert.ok(told.includes(message));
+});

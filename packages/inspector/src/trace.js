@@ -79,9 +79,9 @@ class Tracer {
     safely(() => {
       if (!Array.isArray(data)) {
         const type = getOwn(data, 'type');
-        const session = getOwn(getOwn(data, 'payload'), 'sessionId');
         if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
-        if (type === 'initialize-result') this.#prefix.questions = textOf(session) ?? '';
+        if (type === 'initialize-result')
+          this.#prefix.questions = textOf(getOwn(getOwn(data, 'payload'), 'sessionId')) ?? '';
         return this.#tell({ type: 'message', direction, message: data });
       }
       const frame = ++this.#frames;

@@ -293,7 +293,10 @@ class Job {
 /** What a summary gives in place of what it does not know. @type {Record<PropertyKey, unknown>} */
 const UNKNOWN = { history: [], artifacts: [], size: 0, artifactsSize: 0 };
 
-/** What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then the task itself must be read. @param {Listed} listed @param {string | undefined} tenant */
+/**
+ * What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then the task itself must be read.
+ * @param {Listed} listed @param {string | undefined} tenant
+ */
 function summaryOf({ task: id, contextId, state, time, by }, tenant) {
   const lack = (/** @type {unknown} */ value) => {
     summary.lacks = true;
@@ -364,7 +367,11 @@ function textIn(params, name) {
 const printToken = ({ time, task }, { total, before }, of) =>
   btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
 
-/** @param {string} token @param {string} wanted what the list is limited to @returns {{ place: Place, total?: number, before?: number } | undefined} where the page begins, and what is known of the count: how many tasks there are, or only how many are before it */
+/**
+ * Where a page begins, and what is known of the count: how many tasks there are, or only how many are before it.
+ * @param {string} token @param {string} wanted what the list is limited to
+ * @returns {{ place: Place, total?: number, before?: number } | undefined}
+ */
 function readToken(token, wanted) {
   try {
     const [time, task, total, before, of] = JSON.parse(decodeURIComponent(atob(token)));

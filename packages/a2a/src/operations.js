@@ -59,7 +59,10 @@ export class Operations {
     for (const end of this.replying) end(new AbpError('INTERNAL_ERROR', 'The agent is closing'));
   }
 
-  /** Answers a request. The tasks that it names are held until it is answered. @param {unknown} request @param {Caller} caller @param {Reply} reply */
+  /**
+   * Answers a request. The tasks that it names are held until it is answered.
+   * @param {unknown} request @param {Caller} caller @param {Reply} reply
+   */
   async answer(request, caller, reply) {
     const { logs, phase } = this.parts;
     const asked = new Asked(this, request, caller, reply);

@@ -62,7 +62,10 @@ export function historyOf({ id, contextId, status, artifacts, history }, asked) 
 /** @param {StoredTask} task */
 export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
 
-/** Refuses a request that could not be read. @param {Reply} reply @param {string | undefined} version @param {string} reason @param {string} message */
+/**
+ * Refuses a request that could not be read.
+ * @param {Reply} reply @param {string | undefined} version @param {string} reason @param {string} message
+ */
 export function refuse(reply, version, reason, message) {
   const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
   reply.answer({ jsonrpc: '2.0', id: null, error });
@@ -77,7 +80,10 @@ export const invalid = (field, why) =>
 /** @param {unknown} value */
 const isRecord = (value) => isObject(value) && !Array.isArray(value);
 
-/** What a field may hold: a test, and what it is called. @type {Record<'text' | 'flag' | 'record' | 'texts', [(value: unknown) => boolean, string]>} */
+/**
+ * What a field may hold: a test, and what it is called.
+ * @type {Record<'text' | 'flag' | 'record' | 'texts', [(value: unknown) => boolean, string]>}
+ */
 const KINDS = {
   text: [(value) => typeof value === 'string', 'must be a string'],
   flag: [(value) => typeof value === 'boolean', 'must be true or false'],
@@ -88,7 +94,10 @@ const KINDS = {
   ],
 };
 
-/** Throws unless each of the fields is absent, null, or what it is to be. @param {unknown} object @param {string} at where the object is @param {Record<string, keyof typeof KINDS>} fields */
+/**
+ * Throws unless each of the fields is absent, null, or what it is to be.
+ * @param {unknown} object @param {string} at where the object is @param {Record<string, keyof typeof KINDS>} fields
+ */
 function checkFields(object, at, fields) {
   for (const [name, kind] of Object.entries(fields)) {
     const value = getField(object, name) ?? undefined;
@@ -143,7 +152,11 @@ function checkPart(part, at) {
   if (bytes !== undefined && !BASE64.test(bytes)) throw invalid(at, 'must be in base64');
 }
 
-/** The message of a request. @param {unknown} params @param {Dialect} dialect @param {boolean} pushes whether the agent sends push notifications @returns {Message} */
+/**
+ * The message of a request.
+ * @param {unknown} params @param {Dialect} dialect @param {boolean} pushes whether the agent sends push notifications
+ * @returns {Message}
+ */
 export function readSend(params, dialect, pushes) {
   const given = getField(params, 'message');
   if (!isRecord(given)) throw invalid('message', 'is required');

@@ -33,7 +33,10 @@ export function plain(value) {
   return { value: JSON.parse(text), size: text.length };
 }
 
-/** Readers take what they can; an executor shall hear that what it gives is nothing that they could. @param {any} given @param {Part[]} parts as they will be told */
+/**
+ * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
+ * @param {any} given @param {Part[]} parts as they will be told
+ */
 export function checkParts(given, parts) {
   const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
     [text, data, url, raw].some((content) => content !== undefined);

@@ -165,6 +165,10 @@ export class App {
       void share.closed.then(() => this.#shares.delete(share));
     });
     this.#server = server;
+    if (this.#closed) {
+      channel?.close();
+      throw new UserError('The gateway is closing');
+    }
     if (!channel) return undefined;
     const borrowed = new BorrowedApp(channel, this.#announce);
     const pid = await borrowed.open(this.url.href);

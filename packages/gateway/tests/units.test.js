@@ -26,7 +26,7 @@ import { progressSender } from '../src/progress.js';
 import { PATIENCE_WITH_CLIENTS, Run, Runs } from '../src/runs.js';
 import { SchemaChecker } from '../src/schema-checker.js';
 import { formOf, responseOf } from '../src/questions.js';
-import { ResultFiles } from '../src/files.js';
+import { ResultFiles, makeTemporaryFolder, removeFolder } from '../src/files.js';
 import { toolResult } from '../src/results.js';
 import { progressView } from '../src/terminal.js';
 import { cleanText } from '../src/texts.js';
@@ -494,6 +494,18 @@ test('a model reads what mends a failure', async () => {
   const gone = await textFor({ code: 'DISCONNECTED', message, retryable: true });
   assert.match(gone, /\nThe work may or may not have been done/);
   assert.match(await textFor({ code: 'X', message }), /\nTrying again will not help/);
+});
+
+test('a gateway that closes while it takes its profile begins no browser', async () => {
+  const home = await makeTemporaryFolder();
+  const app = new App(new URL('http://127.0.0.1:1/'), {
+    agent: { name: 'x', version: '1' },
+    values: { profile: home, browser: '/nowhere' },
+  });
+  const opening = assert.rejects(app.open(), /The gateway is closing/);
+  await app.close();
+  await opening;
+  await removeFolder(home);
 });
 
 test('a2a: a task whose app cannot be reached, or that is cancelled before, never began', async () => {

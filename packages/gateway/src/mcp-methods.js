@@ -192,6 +192,7 @@ export function extensionTask(run) {
 function serve(server, methods, check) {
   for (const [method, handler] of Object.entries(methods)) {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {
+      if (typeof params?.taskId !== 'string') throw new InvalidRequest('taskId must be a string');
       check?.(ctx);
       return handler(server.gateway.runs.find(params?.taskId, server.owner), ctx);
     };

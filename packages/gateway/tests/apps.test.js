@@ -268,6 +268,8 @@ describe('calls that outlast patience', () => {
     assert.deepEqual(result.structuredContent, { took: 500 });
     assert.equal((await raw.request('tasks/get', { taskId })).result.status, 'completed');
     assert.equal((await raw.request('tasks/cancel', { taskId })).error.code, -32602);
+    const { error } = await raw.request('tasks/get', { taskId: 5 });
+    assert.deepEqual([error.code, error.message], [-32602, 'taskId must be a string']);
     const from = site.lines.length;
     const long = await raw.answerTo(raw.call('work_slow', { ms: 60_000 }, { task }));
     await site.logged(/slow started/, from);

@@ -29,9 +29,11 @@ export { createTaskServer } from './server.js';
  * @typedef {import('./client.js').SendOptions} SendOptions
  * @typedef {import('./client.js').TaskClient} TaskClient
  * @typedef {import('./dialects.js').Artifact} Artifact
+ * @typedef {import('./dialects.js').Dialect} Dialect
  * @typedef {import('./dialects.js').Event} Event
  * @typedef {import('./dialects.js').Message} Message
  * @typedef {import('./dialects.js').Metadata} Metadata
+ * @typedef {import('./dialects.js').Operation} Operation
  * @typedef {import('./dialects.js').Part} Part
  * @typedef {import('./dialects.js').State} State
  * @typedef {import('./dialects.js').Status} Status

@@ -10,12 +10,11 @@ import { readableCopy } from './readable-copy.js';
 const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 
 /** @import { TraceEvent, TraceListener } from '../../../js/types/trace.js' */
-/** @typedef {(x: abp.Exports) => any} Export One of the exports. Its name is short in what is published. */
 
 /**
  * The inputs: their names in recordings, which of the exports they are, and the names of their arguments. A name with `#` is that of a
  * text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
- * @type {[string, Export, string?][]}
+ * @type {[string, (x: abp.Exports) => any, string?][]}
  */
 const INPUTS = [
   ['connect', (x) => x.connect, 'timeout'],
@@ -47,7 +46,7 @@ const INPUTS = [
   ['take', (x) => x.take, 'flags fault'],
 ];
 
-/** The name of an export in the module. @param {Export} one @returns {string} */
+/** The name of an export in the module: it is short in what is published. @param {(x: abp.Exports) => any} one @returns {string} */
 const exportName = (one) =>
   one(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
 

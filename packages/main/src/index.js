@@ -1,8 +1,9 @@
 /**
  * The main entry: the shim's two sides, and what leads from them to the parts that stand on it.
  *
- * How it is made: `connect.js` is the agent's door and `expose.js` the app's. Each has the core begin to load. The shim names no package, so
- * `parts.js` tells it where the parts are that a side may need; those that only some pages need are loaded when they are. Else there are only types here: `../types/exposed.ts` says what `expose` infers of an app, and `../types/index.ts` what the entry has.
+ * How it is made. `connect.js` is the agent's door and `expose.js` the app's. Each has the core begin to load. The shim names no package,
+ * so `parts.js` tells it where the parts are that a side may need; those that only some pages need are loaded when they are. Else there
+ * are only types here: `../types/exposed.ts` says what `expose` infers of an app, and `../types/index.ts` what the entry has.
  *
  * One call passes so: `client.call` (js/agent/client.js) makes a record (js/session/call.js) and asks the core, which answers with actions:
  * send this, remember that. A transport (js/transports) carries the message, or a frame of several. At the app its endpoint

@@ -21,10 +21,18 @@ export type {
   OutcomeOptions,
   ConnectOptions,
   ConnectTarget,
+  FeatureName,
   Opener,
 } from '../../../js/agent/client.js';
 export type { Connection, Session } from '../../../js/app/connection.js';
-export type { AppTransport, Definition, Interface } from '../../../js/app/expose.js';
+export type {
+  AppTransport,
+  Definition,
+  Exposed as AnyExposed,
+  ExposeOptions as AnyExposeOptions,
+  Interface,
+  ServeOptions as AnyServeOptions,
+} from '../../../js/app/expose.js';
 export type {
   CallContext,
   Capability,
@@ -43,10 +51,12 @@ export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/
 export type { Feature, MessageKind, Prepare, Transport } from '../../../js/transports/transport.js';
 export type { Manifest } from '../../../js/types/parts.js';
 export type {
+  AnyFunction,
   CallArguments,
   CapabilitiesOf,
   ChunkOf,
   DataOf,
+  IsAny,
   NameOf,
   ParamsOf,
   ResponseOf,

@@ -40,6 +40,8 @@ export { hostChannel, windowChannel } from './window-channel.js';
  * @typedef {import('./dialects.js').Reported} Reported
  * @typedef {import('./received-call.js').Handler} Handler
  * @typedef {import('./received-call.js').ReceivedCall} IncomingRequest
+ * @typedef {import('./made-call.js').Answer} Answer
+ * @typedef {import('./peer.js').Listener} Listener
  * @typedef {import('./peer.js').Peer} Peer
  * @typedef {import('./peer.js').PeerOptions} PeerOptions
  * @typedef {import('./peer.js').RequestOptions} RequestOptions

@@ -20,6 +20,7 @@ import { modelContext } from '../../automation/src/model-context.js';
 export { AbpError } from '../../../js/common/errors.js';
 
 /** @typedef {import('../../../js/types/app.js').WebMcp} WebMcp */
+/** @typedef {import('./call-log.js').State} CallState */
 /** @typedef {import('../../../js/types/app.js').ServedApp} ExposedApp */
 /** @typedef {import('../../../js/app/registry.js').Registry} Registry The capabilities of an exposed app. */
 

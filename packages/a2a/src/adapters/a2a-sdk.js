@@ -47,7 +47,7 @@ const sdk = () =>
  * @typedef {object} Call
  * @property {any} params as the SDK has read them
  * @property {any} context of the SDK
- * @property {PortResponses} responses
+ * @property {InstanceType<typeof PortResponses>} responses
  * @property {boolean} begun whether the executor has published something
  * @property {any} [message] what it has published in place of a task
  */

@@ -6,7 +6,7 @@ import { functionsOf } from '../support/steps.js';
 
 const MODULE = new URL('../support/one-call.js', import.meta.url);
 const MOST_LINES = 8170;
-const MOST_PACKAGE_LINES = 30_540;
+const MOST_PACKAGE_LINES = 31_150;
 const MOST_FUNCTIONS = 96;
 const MOST_FILES = 20;
 

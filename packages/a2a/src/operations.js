@@ -368,7 +368,11 @@ class Asked {
     }
   }
 
-  /** What the agent replies, in time and while somebody waits for it. @param {Message} message @returns {Promise<Said | undefined | null>} */
+  /**
+   * What the agent replies, in time and while somebody waits for it.
+   * @param {Message} message
+   * @returns {Promise<Said | undefined | null>}
+   */
   #replyTo(message) {
     const controller = new AbortController();
     const { agent, options } = this.#parts;

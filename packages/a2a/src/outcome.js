@@ -17,7 +17,10 @@ export const outcomeOf = (fate, { report, progress } = {}) => ({
   ...(progress && { progress }),
 });
 
-/** The states of tasks that did not succeed, and what is known of the work where their agent does not say. @type {Partial<Record<State, CallOutcome>>} */
+/**
+ * The states of tasks that did not succeed, and what is known of the work where their agent does not say.
+ * @type {Partial<Record<State, CallOutcome>>}
+ */
 const UNTOLD = { canceled: 'unknown', failed: 'failed', rejected: 'failed' };
 
 /**

@@ -12,7 +12,11 @@ import { newId } from './ids.js';
 /** How deep a request may be nested. Deeper ones could be parsed, but not printed again. */
 const MAX_DEPTH = 100;
 
-/** The version that a header names, or undefined if we do not speak it. @param {string | undefined} header @returns {'0.3' | '1.0' | undefined} */
+/**
+ * The version that a header names, or undefined if we do not speak it.
+ * @param {string | undefined} header
+ * @returns {'0.3' | '1.0' | undefined}
+ */
 export function versionOf(header) {
   const [, version] = /^\s*(0\.3|1\.0)(?:\.\d+)?\s*$/.exec(header ?? '') ?? [];
   return /** @type {'0.3' | '1.0' | undefined} */ (version);

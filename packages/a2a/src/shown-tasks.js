@@ -23,7 +23,10 @@ const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
 export class Entry {
   /** @type {Set<import('./reply.js').Stream>} */
   streams = new Set();
-  /** Who waits for the task to settle, and how they are answered when it will not here. @type {Map<() => void, (error: unknown) => void>} */
+  /**
+   * Who waits for the task to settle, and how they are answered when it will not here.
+   * @type {Map<() => void, (error: unknown) => void>}
+   */
   waiting = new Map();
   /** Where its states are sent, by the ids that clients gave. @type {Map<string, import('./store/push.js').PushConfig>} */
   pushes = new Map();
@@ -241,7 +244,11 @@ const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
   ...{ kind: 'artifact', ...aboutOf(task), artifact, append, lastChunk },
 });
 
-/** What streams were told of an event of a task's log: one, or nothing. @param {StoredTask} task @param {import('./store/replay.js').Numbered} one */
+/**
+ * What streams were told of an event of a task's log: one, or nothing.
+ * @param {StoredTask} task
+ * @param {import('./store/replay.js').Numbered} one
+ */
 export function eventsOf(task, { event, number }) {
   if (event.k === 'artifact') return [new PrintedEvent(artifactEvent(task, event), number)];
   if (event.k !== 'run' && event.k !== 'status') return [];

@@ -161,7 +161,11 @@ export class TaskTable extends Driver {
     this.feed((x, table) => x.advance(table, now));
   }
 
-  /** @param {unknown} id @param {tasks.TaskState} state @returns {tasks.Task | abp.Status} the task, 0 when the core fails, or a negative status */
+  /**
+   * @param {unknown} id
+   * @param {tasks.TaskState} state
+   * @returns {tasks.Task | abp.Status} the task, 0 when the core fails, or a negative status
+   */
   add(id, state) {
     return /** @type {tasks.Task | abp.Status} */ (
       this.feed((x, table) => x.add(table, this.core.writeId(id), state))

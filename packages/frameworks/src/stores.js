@@ -166,7 +166,13 @@ export class Call extends Store {
     super({ pending: false, progress: undefined, response: undefined });
   }
 
-  /** @param {Client | undefined} client @param {string} name @param {unknown} [params] @param {CallOptions} [options] @returns {Promise<Response>} of this call, whatever becomes of it */
+  /**
+   * @param {Client | undefined} client
+   * @param {string} name
+   * @param {unknown} [params]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Response>} of this call, whatever becomes of it
+   */
   async start(client, name, params, options = {}) {
     this.cancel('A newer call replaced it');
     const { controller, release } = followSignal(options.signal);

@@ -166,7 +166,11 @@ export async function requireWritable(out) {
   });
 }
 
-/** A name that may stand in a folder: no path, not hidden, nothing that a terminal interprets. @param {Bytes} file @param {number} at which of them */
+/**
+ * A name that may stand in a folder: no path, not hidden, nothing that a terminal interprets.
+ * @param {Bytes} file
+ * @param {number} at which of them
+ */
 function safeName({ filename = '' }, at) {
   const name = lineOf(basename(filename.replaceAll('\\', '/')), MAX_FILENAME)
     .replace(/[<>:"/\\|?*]/g, '_')
@@ -174,7 +178,12 @@ function safeName({ filename = '' }, at) {
   return !name || DEVICES.test(name) ? `result-${at + 1}` : name;
 }
 
-/** Writes a file that is not there yet: if one is, it gets a number. @param {string} folder @param {string} name @param {Uint8Array} bytes */
+/**
+ * Writes a file that is not there yet: if one is, it gets a number.
+ * @param {string} folder
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ */
 async function writeNew(folder, name, bytes) {
   const { name: stem, ext } = parse(name);
   for (let number = 1; ; number++) {

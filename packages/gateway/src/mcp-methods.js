@@ -159,7 +159,10 @@ function serveTools(server) {
 
 // --- Tasks -----------------------------------------------------------------------------------------
 
-/** @param {Run} run @returns {[object, number]} what both versions say of it; how long it is kept from its creation on, if nobody asks again */
+/**
+ * @param {Run} run
+ * @returns {[object, number]} what both versions say of it; how long it is kept from its creation on, if nobody asks again
+ */
 function taskOf({ id, createdAt, updatedAt, began, result, progress }) {
   const failure = result?.isError ? result.content[0]?.text : '';
   const words = result ? cleanText(failure, 500) : progress && progressText(progress);
@@ -188,7 +191,11 @@ export function extensionTask(run) {
   return { ...task, status: run.state, ttlMs, pollIntervalMs: POLL_INTERVAL };
 }
 
-/** @param {McpServer} server @param {Record<string, (run: Run, ctx: Context) => unknown>} methods @param {(ctx: Context) => void} [check] */
+/**
+ * @param {McpServer} server
+ * @param {Record<string, (run: Run, ctx: Context) => unknown>} methods
+ * @param {(ctx: Context) => void} [check]
+ */
 function serve(server, methods, check) {
   for (const [method, handler] of Object.entries(methods)) {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {

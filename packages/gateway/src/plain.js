@@ -33,7 +33,12 @@ const contentOf = ({ content, encoding, mimeType }) =>
     ? new Uint8Array(Buffer.from(content, 'base64'))
     : bytesOf(content);
 
-/** A copy of a result that JSON can say. A page's is read once, as data. @param {unknown} value @param {Describe} describe @returns {Promise<any>} */
+/**
+ * A copy of a result that JSON can say. A page's is read once, as data.
+ * @param {unknown} value
+ * @param {Describe} describe
+ * @returns {Promise<any>}
+ */
 export async function toPlain(value, describe) {
   let left = MAX_VALUES;
   /** @param {any} value @param {number} depth @returns {Promise<unknown>} */

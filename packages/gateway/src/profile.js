@@ -35,7 +35,10 @@ export function profileOf(origin) {
   return join(dataFolder(), 'abp-bridge-gateway', 'profiles', name);
 }
 
-/** The process that holds a profile, NaN if it is another user's. Chromium writes it into a link, but on Windows. @param {string} profile */
+/**
+ * The process that holds a profile, NaN if it is another user's. Chromium writes it into a link, but on Windows.
+ * @param {string} profile
+ */
 function holderOf(profile) {
   try {
     const [, host, pid] = /^(.*)-(\d+)$/.exec(readlinkSync(join(profile, 'SingletonLock'))) ?? [];

@@ -31,7 +31,10 @@ const MAX_FAILURE = 4096;
 
 // --- What succeeded --------------------------------------------------------------------------------
 
-/** An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name. @param {any} data */
+/**
+ * An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name.
+ * @param {any} data
+ */
 function referenceOf(data) {
   const { downloadUrl, mimeType, filename, size } = data ?? {};
   if (typeof downloadUrl !== 'string' || !/^https?:/i.test(downloadUrl)) return undefined;

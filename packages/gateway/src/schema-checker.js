@@ -19,7 +19,11 @@ export class SchemaChecker {
     this.#deadline = deadline;
   }
 
-  /** @param {unknown} data plain data @param {unknown} schema as the app says it @returns {Promise<string>} what is wrong; empty if it fits */
+  /**
+   * @param {unknown} data plain data
+   * @param {unknown} schema as the app says it
+   * @returns {Promise<string>} what is wrong; empty if it fits
+   */
   check(data, schema) {
     const checked = this.#last.then(() => this.#ask({ data, schema }));
     this.#last = checked;

@@ -37,7 +37,11 @@ export function progressView(output) {
   };
 }
 
-/** The protocol's response of the person at the terminal to a question. @param {import('./app.js').Question} question @param {AbortSignal} signal */
+/**
+ * The protocol's response of the person at the terminal to a question.
+ * @param {import('./app.js').Question} question
+ * @param {AbortSignal} signal
+ */
 export async function askAtTerminal({ method, params }, signal) {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   // A terminal's Ctrl-C goes to who reads the line, and means the call.

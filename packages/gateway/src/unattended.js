@@ -54,7 +54,11 @@ const MAX_BYTES = 64 << 20;
  * @property {() => void} cancel
  */
 
-/** @param {CDPSession} session @param {string} folder of the files @param {(download: Download) => boolean} claim whether a call takes it */
+/**
+ * @param {CDPSession} session
+ * @param {string} folder of the files
+ * @param {(download: Download) => boolean} claim whether a call takes it
+ */
 export async function attendDownloads(session, folder, claim) {
   /** @type {Map<string, { name: string, settle: (isWhole: boolean) => void }>} */
   const pending = new Map();

@@ -72,7 +72,11 @@ export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
 /** Names a call. @param {number} connection @param {string} direction @param {string} id */
 const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 
-/** What a peer has put somewhere, as text: what has no text of its own must not hide its message. @param {unknown} value @returns {string} empty if there is none */
+/**
+ * What a peer has put somewhere, as text: what has no text of its own must not hide its message.
+ * @param {unknown} value
+ * @returns {string} empty if there is none
+ */
 const wordOf = (value) =>
   isObject(value) ? JSON.stringify(readableCopy(value)) : String(value ?? '');
 
@@ -101,7 +105,10 @@ function progressIn(info) {
   return part === undefined ? `${done ?? ''}` : `${Math.round(part)}%`;
 }
 
-/** What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post. @param {unknown} message */
+/**
+ * What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post.
+ * @param {unknown} message
+ */
 function foreignIn(message) {
   if (getOwn(message, 'jsonrpc') === '2.0')
     return `${wordOf(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
@@ -272,7 +279,14 @@ export class Log {
     stream.bytes += isChunk ? (numberIn(payload, 'size') ?? 0) : -(numberIn(payload, 'bytes') ?? 0);
   }
 
-  /** @param {TraceEvent} event @param {Kind} kind @param {string} title @param {unknown} content @param {string} [id] @param {Side} [from] */
+  /**
+   * @param {TraceEvent} event
+   * @param {Kind} kind
+   * @param {string} title
+   * @param {unknown} content
+   * @param {string} [id]
+   * @param {Side} [from]
+   */
   #row(event, kind, title, content, id = event.callId ?? '', from = undefined) {
     const { time, side, connection, frame } = event;
     const number = ++this.#numbers;

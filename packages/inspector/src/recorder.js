@@ -150,7 +150,10 @@ export class Recorder {
     return false;
   }
 
-  /** Leaves out what a handler's error and its reports of progress say: the core reads that these are texts, and no more. @param {string} text a message or a response, in JSON */
+  /**
+   * Leaves out what a handler's error and its reports of progress say: the core reads that these are texts, and no more.
+   * @param {string} text a message or a response, in JSON
+   */
   #withoutWords(text) {
     if (this.#payloads || !/"(error|status|stage)":/.test(text)) return text;
     const whole = JSON.parse(text);
@@ -283,7 +286,11 @@ export class Recorder {
 const countOf = (key, value) =>
   key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
 
-/** As much of a message as the core read, by its answer: it does not look into what it does not know. @param {string} text @param {number} packed */
+/**
+ * As much of a message as the core read, by its answer: it does not look into what it does not know.
+ * @param {string} text
+ * @param {number} packed
+ */
 function readByCore(text, packed) {
   if (packed === abp.E_TEXT) return undefined;
   const { type } = text ? JSON.parse(text) : {};

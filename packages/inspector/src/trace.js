@@ -94,7 +94,14 @@ class Tracer {
     });
   }
 
-  /** The message that an entry of a frame stands for, as people read it. @param {unknown} kind @param {unknown} key @param {any} a @param {any} b @param {boolean} byAgent whether an agent sends it */
+  /**
+   * The message that an entry of a frame stands for, as people read it.
+   * @param {unknown} kind
+   * @param {unknown} key
+   * @param {any} a
+   * @param {any} b
+   * @param {boolean} byAgent whether an agent sends it
+   */
   #shown(kind, key, a, b, byAgent) {
     const own = this.#id(key, byAgent);
     const theirs = this.#id(key, !byAgent);
@@ -199,7 +206,13 @@ class Tracer {
     this.#tell({ type: 'call', ...about, ...given(record), ...(waiting && { waiting }) });
   }
 
-  /** @param {abp.Kind} kind @param {number} arg @param {AnyCall} record @param {unknown} context @param {any} text of an ABORT: the reason */
+  /**
+   * @param {abp.Kind} kind
+   * @param {number} arg
+   * @param {AnyCall} record
+   * @param {unknown} context
+   * @param {any} text of an ABORT: the reason
+   */
   action(kind, arg, record, context, text) {
     switch (kind) {
       case abp.REQUEST:

@@ -35,7 +35,11 @@ export function duration(ms) {
 /** An id as short as it can be told from others. @param {string} id */
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 
-/** A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says. @param {Row} row @param {number} start when the first event was, in ms */
+/**
+ * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says.
+ * @param {Row} row
+ * @param {number} start when the first event was, in ms
+ */
 export function rowView(row, start) {
   const { from, kind, title, id, frame, side } = row;
   const way = from === undefined ? 'none' : from === 'agent' ? 'right' : 'left';

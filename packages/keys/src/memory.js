@@ -98,7 +98,10 @@ export class Memory {
     this.#keys = store ?? this.#local;
   }
 
-  /** Opens the app's store of keys. Where that fails, the app answers all the same, and no call with a key begins. @type {import('../../../js/types/parts.js').Memory['open']} */
+  /**
+   * Opens the app's store of keys. Where that fails, the app answers all the same, and no call with a key begins.
+   * @type {import('../../../js/types/parts.js').Memory['open']}
+   */
   open(tell) {
     return new Promise((resolve) => {
       const fail = (/** @type {unknown} */ why) => {
@@ -143,7 +146,12 @@ export class Memory {
 
   // --- What became of a call -------------------------------------------------------------------------
 
-  /** Keeps what the handler of a call said of its work, and returns a copy without what it did not say. @param {Endpoint} endpoint @param {string} callId @param {Said} said */
+  /**
+   * Keeps what the handler of a call said of its work, and returns a copy without what it did not say.
+   * @param {Endpoint} endpoint
+   * @param {string} callId
+   * @param {Said} said
+   */
   keep(endpoint, callId, { report, progress }) {
     /** @type {Said} */
     const said = { ...(report !== undefined && { report }), ...(progress && { progress }) };
@@ -184,7 +192,10 @@ export class Memory {
     }
   }
 
-  /** Answers an agent that asks what became of a call, or runs a call that has a key. @type {import('../../../js/types/parts.js').Memory['recall']} */
+  /**
+   * Answers an agent that asks what became of a call, or runs a call that has a key.
+   * @type {import('../../../js/types/parts.js').Memory['recall']}
+   */
   recall(connection, call, run) {
     return call.name === OUTCOME ? this.#tell(connection, call) : this.#once(connection, call, run);
   }
@@ -208,7 +219,12 @@ export class Memory {
 
   // --- Calls that have a key: none of them runs twice ------------------------------------------------
 
-  /** Runs a call that has a key, unless one with this key runs or has run. @param {Connection} connection @param {Call} call @param {() => unknown} run */
+  /**
+   * Runs a call that has a key, unless one with this key runs or has run.
+   * @param {Connection} connection
+   * @param {Call} call
+   * @param {() => unknown} run
+   */
   async #once(connection, call, run) {
     const key = call.options.idempotencyKey;
     const isKey = typeof key === 'string' && key && key.length <= MAX_KEY;
@@ -269,7 +285,13 @@ export class Memory {
     place.tell(joined);
   }
 
-  /** Asks the store, until it is known whether a call may begin. @param {string} name @param {Call} call @param {Place} place @returns {Promise<KeyFound>} */
+  /**
+   * Asks the store, until it is known whether a call may begin.
+   * @param {string} name
+   * @param {Call} call
+   * @param {Place} place
+   * @returns {Promise<KeyFound>}
+   */
   async #begin(name, call, place) {
     call.rare.onStop = undefined;
     for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
@@ -310,7 +332,13 @@ export class Memory {
     }
   }
 
-  /** The handler has returned. @param {string} name @param {Place} place @param {string} callId @param {Partial<KeyEnded>} kept what it returned or threw */
+  /**
+   * The handler has returned.
+   * @param {string} name
+   * @param {Place} place
+   * @param {string} callId
+   * @param {Partial<KeyEnded>} kept what it returned or threw
+   */
   async #end(name, place, callId, kept) {
     const { endpoint } = place.first;
     const became = await this.#became(endpoint, callId, true);
@@ -347,7 +375,12 @@ export class Memory {
     this.#leave(name, place, { ended, again: isFree });
   }
 
-  /** Answers a call with what became of an earlier one that had its key. @param {Call} call @param {KeyEnded} ended @param {boolean} [running] whether that still runs */
+  /**
+   * Answers a call with what became of an earlier one that had its key.
+   * @param {Call} call
+   * @param {KeyEnded} ended
+   * @param {boolean} [running] whether that still runs
+   */
   #answer(call, ended, running) {
     const { endpoint, aborted, callId } = call;
     const { cancelled, error, again } = ended;
@@ -383,7 +416,11 @@ function goOnWithout(call) {
 const delay = (ms) =>
   new Promise((resolve) => /** @type {any} */ (setTimeout(resolve, ms)).unref?.());
 
-/** A copy, since some of it may move with its response; nothing if it is too much, or cannot be copied. @param {unknown} value @returns {Partial<KeyEnded>} */
+/**
+ * A copy, since some of it may move with its response; nothing if it is too much, or cannot be copied.
+ * @param {unknown} value
+ * @returns {Partial<KeyEnded>}
+ */
 function resultOf(value) {
   if (isStream(value) || sizeOf(value, MAX_BYTES) > MAX_BYTES) return {};
   return safely(() => ({ value: copyOf(value) }), {});

@@ -112,7 +112,12 @@ class SqliteTable {
     return this.#database.prepare(sql).get(...values);
   }
 
-  /** Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other processes wait. @template T @param {() => T} change @returns {T} */
+  /**
+   * Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other processes wait.
+   * @template T
+   * @param {() => T} change
+   * @returns {T}
+   */
   #change(change) {
     this.#database.exec('BEGIN IMMEDIATE');
     try {

@@ -46,7 +46,12 @@ export class StoredKeys {
   #rememberFor;
   #capacity;
 
-  /** @param {string} who @param {Table} table @param {KeysOptions} options @param {import('../../../js/common/check-options.js').Kinds} [own] kinds of its own options */
+  /**
+   * @param {string} who
+   * @param {Table} table
+   * @param {KeysOptions} options
+   * @param {import('../../../js/common/check-options.js').Kinds} [own] kinds of its own options
+   */
   constructor(who, table, options, own) {
     requireOptions(who, options, { ...OPTIONS, ...own });
     this.#table = table;
@@ -92,7 +97,11 @@ export class StoredKeys {
     return entry?.ended ? this.begin(key) : { state: 'lost' };
   }
 
-  /** What a call is told that wants to begin: undefined if one has, and has not ended. @param {Entry} [entry] @returns {KeyFound | undefined} */
+  /**
+   * What a call is told that wants to begin: undefined if one has, and has not ended.
+   * @param {Entry} [entry]
+   * @returns {KeyFound | undefined}
+   */
   #find(entry) {
     const { at, ended } = entry ?? {};
     if (!entry && this.#count >= this.#capacity) {

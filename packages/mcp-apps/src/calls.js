@@ -26,7 +26,11 @@ const OPTIONS = {
   onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number',
 };
 
-/** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {{ outcome: string, report?: unknown } | undefined} */
+/**
+ * What a result of ours says became of the work of a call that failed.
+ * @param {unknown} result
+ * @returns {{ outcome: string, report?: unknown } | undefined}
+ */
 export function becameIn(result) {
   const { outcome, report } = copyRecord(getOwn(getOwn(result, '_meta'), OUTCOME));
   return typeof outcome === 'string' ? defined({ outcome, report }) : undefined;

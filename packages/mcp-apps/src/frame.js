@@ -82,7 +82,11 @@ export class Frame {
   }
 }
 
-/** Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met in the history. Whoever made the iframe keeps it. @param {HTMLIFrameElement} iframe */
+/**
+ * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met in the history. Whoever made the iframe
+ * keeps it.
+ * @param {HTMLIFrameElement} iframe
+ */
 function blank(iframe) {
   const { parentNode, nextSibling } = iframe;
   iframe.remove();

@@ -146,7 +146,10 @@ export class Host {
   #isShown;
   /** @type {Transport} */
   #transport;
-  /** What the view's session has of the transport. A view begins more than once: React mounts components twice, say. @type {Receiver | undefined} */
+  /**
+   * What the view's session has of the transport. A view begins more than once: React mounts components twice, say.
+   * @type {Receiver | undefined}
+   */
   #session;
   /** That of the session. @type {Peer} */
   #peer;
@@ -447,7 +450,11 @@ export class Host {
     await this.ready;
   }
 
-  /** Any notification to the view, such as `notifications/tools/list_changed` of the server. @param {string} method @param {unknown} [params] */
+  /**
+   * Any notification to the view, such as `notifications/tools/list_changed` of the server.
+   * @param {string} method
+   * @param {unknown} [params]
+   */
   notify(method, params = {}) {
     if (method === 'notifications/tools/list_changed') this.#callable = undefined;
     const isTold = TOLD.includes(method);

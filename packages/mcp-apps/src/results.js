@@ -39,7 +39,11 @@ export async function toolResult({ success, data, error, cancelled, metadata }, 
   }
 }
 
-/** @param {import('../../../js/common/errors.js').ErrorObject} error @param {Response['metadata']} [metadata] what became of its work @returns {ToolResult} */
+/**
+ * @param {import('../../../js/common/errors.js').ErrorObject} error
+ * @param {Response['metadata']} [metadata] what became of its work
+ * @returns {ToolResult}
+ */
 const failure = (error, { outcome, report } = {}) => ({
   isError: true,
   content: [{ type: 'text', text: `${error.code}: ${error.message}` }],
@@ -47,7 +51,11 @@ const failure = (error, { outcome, report } = {}) => ({
   ...(outcome && { _meta: { [OUTCOME]: defined({ outcome, report }) } }),
 });
 
-/** A result that is JSON: bytes are blocks of content, and what holds them says their type and size. @param {unknown} data @returns {Promise<ToolResult>} */
+/**
+ * A result that is JSON: bytes are blocks of content, and what holds them says their type and size.
+ * @param {unknown} data
+ * @returns {Promise<ToolResult>}
+ */
 async function plainResult(data) {
   if (data === undefined) return { content: [] };
   requireBounded(data);
@@ -65,7 +73,11 @@ async function plainResult(data) {
   return { content, ...(isRecord(read) && { structuredContent: read }) };
 }
 
-/** A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message. @param {unknown} value @param {(key: string, part: unknown) => unknown} [revive] */
+/**
+ * A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message.
+ * @param {unknown} value
+ * @param {(key: string, part: unknown) => unknown} [revive]
+ */
 function plain(value, revive) {
   const text = JSON.stringify(value, plainJson);
   if (text === undefined) throw new TypeError(`it is a ${typeof value}`);

@@ -279,7 +279,11 @@ export class View {
     return this.request('resources/read', { uri }, options);
   }
 
-  /** Says something in the conversation, as the user. @param {string | unknown[]} content a text, or MCP's blocks @param {RequestOptions} [options] */
+  /**
+   * Says something in the conversation, as the user.
+   * @param {string | unknown[]} content a text, or MCP's blocks
+   * @param {RequestOptions} [options]
+   */
   sendMessage(content, options) {
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
     return this.#ask('ui/message', { role: 'user', content: blocks }, options);
@@ -295,12 +299,21 @@ export class View {
     return this.#ask('ui/download-file', { contents }, options);
   }
 
-  /** Replaces what the model knows of the view at its next turn. @param {{ content?: unknown[], structuredContent?: object }} context @param {RequestOptions} [options] */
+  /**
+   * Replaces what the model knows of the view at its next turn.
+   * @param {{ content?: unknown[], structuredContent?: object }} context
+   * @param {RequestOptions} [options]
+   */
   updateModelContext(context, options) {
     return this.#ask('ui/update-model-context', context, options);
   }
 
-  /** Asks for what has no result but that it was done. The host may refuse by an error or in a result. @param {string} method @param {object} params @param {RequestOptions} [options] */
+  /**
+   * Asks for what has no result but that it was done. The host may refuse by an error or in a result.
+   * @param {string} method
+   * @param {object} params
+   * @param {RequestOptions} [options]
+   */
   async #ask(method, params, options) {
     const result = await this.request(method, params, options);
     if (getOwn(result, 'isError') !== true) return;
@@ -319,7 +332,12 @@ export class View {
     return /** @type {DisplayMode} */ (getOwn(answer, 'mode'));
   }
 
-  /** Asks the host's model. @param {unknown} params of MCP's `sampling/createMessage` @param {RequestOptions} [options] @returns {Promise<any>} */
+  /**
+   * Asks the host's model.
+   * @param {unknown} params of MCP's `sampling/createMessage`
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>}
+   */
   async createMessage(params, options) {
     if (getOwn(this.hostCapabilities, 'sampling') === undefined) {
       throw new RpcError(mcp.METHOD_NOT_FOUND, 'The host does not support sampling');
@@ -409,7 +427,11 @@ export function applyStyles(context, page = document) {
   page.head.append(style);
 }
 
-/** Tells the size of the document, at first and whenever it changes. @param {(size: { width: number, height: number }) => void} tell @returns {() => void} stops it */
+/**
+ * Tells the size of the document, at first and whenever it changes.
+ * @param {(size: { width: number, height: number }) => void} tell
+ * @returns {() => void} stops it
+ */
 function observeSize(tell) {
   const { documentElement: root } = document;
   let told = '';

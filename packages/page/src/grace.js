@@ -16,14 +16,21 @@ import { limitOf } from '../../../js/common/values.js';
 const graceOf = (role, limits) =>
   limitOf(limits?.grace) || (role === APP ? DEFAULT_APP_GRACE_MS : DEFAULT_AGENT_GRACE_MS);
 
-/** What an endpoint's grace period leaves to what is below, in ms. @param {import('../../../js/driver/abp-boundary.js').Role} role @param {Limits} [limits] */
+/**
+ * What an endpoint's grace period leaves to what is below, in ms.
+ * @param {import('../../../js/driver/abp-boundary.js').Role} role
+ * @param {Limits} [limits]
+ */
 export const partOf = (role, limits) =>
   Math.max(1, Math.floor((graceOf(role, limits) * DEFAULT_APP_GRACE_MS) / DEFAULT_AGENT_GRACE_MS));
 
 /** The part of what a signal stops, in ms. @param {any} signal nobody's, or one of elsewhere, counts as that of an app's call */
 export const partFor = (signal) => partOf(APP, { grace: signal?.abpGrace });
 
-/** How long the agent of an app waits, in ms: an agent's default, or more where that is not the whole of the app's part. @param {Limits} [limits] the app's */
+/**
+ * How long the agent of an app waits, in ms: an agent's default, or more where that is not the whole of the app's part.
+ * @param {Limits} [limits] the app's
+ */
 export const wholeOf = (limits) =>
   Math.max(
     DEFAULT_AGENT_GRACE_MS,

@@ -48,7 +48,10 @@ export function windowAbp(exposed, app, installs) {
     notifyProgress(/** @type {unknown} */ info) {
       exposed.sessions.forEach((session) => session.notifyProgress(info));
     },
-    /** This library's own: automation exchanges messages with the app itself. @param {import('../../../js/transports/transport.js').Transport} transport */
+    /**
+     * This library's own: automation exchanges messages with the app itself.
+     * @param {import('../../../js/transports/transport.js').Transport} transport
+     */
     [Symbol.for('abp-bridge.accept')](transport) {
       exposed.accept(transport);
     },

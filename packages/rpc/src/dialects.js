@@ -50,7 +50,9 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 /** Names the subscription that a message of MCP belongs to. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP only who receives progress makes them. */
+/**
+ * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP only who receives progress makes them.
+ */
 const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */

@@ -54,7 +54,11 @@ export const toErrorObject = (thrown) =>
     { code: INTERNAL_ERROR, message: 'The thrown value cannot be read' },
   );
 
-/** Whether what a handler threw says that its request was cancelled. @param {any} thrown @param {number} cancelled the dialect's code for it */
+/**
+ * Whether what a handler threw says that its request was cancelled.
+ * @param {any} thrown
+ * @param {number} cancelled the dialect's code for it
+ */
 export const saysCancelled = (thrown, cancelled) =>
   safely(
     () => thrown.name === 'AbortError' || [cancelled, 'ABORT_ERR'].includes(thrown.code),

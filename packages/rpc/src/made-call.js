@@ -31,7 +31,14 @@ export class MadeCall {
   /** What it belongs to, by whose name it can be stopped. @type {unknown} */
   name = undefined;
 
-  /** @param {import('./peer.js').Peer} peer @param {(result: unknown) => void} resolve @param {(error: unknown) => void} reject @param {string} method @param {unknown} params @param {import('./peer.js').RequestOptions} options */
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {(result: unknown) => void} resolve
+   * @param {(error: unknown) => void} reject
+   * @param {string} method
+   * @param {unknown} params
+   * @param {import('./peer.js').RequestOptions} options
+   */
   constructor(peer, resolve, reject, method, params, options) {
     this.signal = options.signal;
     /** How the dialect asks for progress or parts, if they are wanted. */

@@ -60,7 +60,11 @@ const sharedVersion = (ours, theirs) =>
 /** @param {unknown} result */
 const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
 
-/** Whether a client may take a result for what was asked: it is complete, or of a kind that an extension of its own defines. @param {unknown} result @param {unknown} capabilities */
+/**
+ * Whether a client may take a result for what was asked: it is complete, or of a kind that an extension of its own defines.
+ * @param {unknown} result
+ * @param {unknown} capabilities
+ */
 function isKnownResult(result, capabilities) {
   const type = getOwn(result, 'resultType') ?? 'complete';
   const extensions = getOwn(capabilities, 'extensions');
@@ -244,7 +248,13 @@ export class McpClient {
   /** @type {Map<unknown, InputHandler>} */
   #handlers = new Map();
 
-  /** @param {Peer} peer @param {string} version @param {unknown} server what it says of itself @param {object} capabilities this client's @param {object} [envelope] */
+  /**
+   * @param {Peer} peer
+   * @param {string} version
+   * @param {unknown} server what it says of itself
+   * @param {object} capabilities this client's
+   * @param {object} [envelope]
+   */
   constructor(peer, version, server, capabilities, envelope) {
     this.#peer = peer;
     this.#capabilities = capabilities;
@@ -519,7 +529,11 @@ export class McpServer {
     return this.#modernResult(context.method, result);
   }
 
-  /** A result with all that the second era wants of it; what a handler says itself stands. @param {string} method @param {unknown} [result] */
+  /**
+   * A result with all that the second era wants of it; what a handler says itself stands.
+   * @param {string} method
+   * @param {unknown} [result]
+   */
   #modernResult(method, result = {}) {
     requireResult(method, result);
     const { ...filled } = /** @type {Record<string, unknown>} */ (result);
@@ -560,7 +574,11 @@ function requireResult(method, result) {
   throw new RpcError(INTERNAL_ERROR, `The result of ${method} must be an object`);
 }
 
-/** What is wrong with a request, whatever its method: it is not one of the version that it names. @param {string} method @param {unknown} params */
+/**
+ * What is wrong with a request, whatever its method: it is not one of the version that it names.
+ * @param {string} method
+ * @param {unknown} params
+ */
 function refusalOf(method, params) {
   try {
     if (!modernCaller(params))

@@ -279,7 +279,14 @@ export class Peer {
     return new RequestStream(begin, options.signal);
   }
 
-  /** @internal @param {abp.Handle} parent the received call on whose behalf it is made, or 0 @param {string} method @param {unknown} params @param {RequestOptions} options @returns {Promise<any>} */
+  /**
+   * @internal
+   * @param {abp.Handle} parent the received call on whose behalf it is made, or 0
+   * @param {string} method
+   * @param {unknown} params
+   * @param {RequestOptions} options
+   * @returns {Promise<any>}
+   */
   requestFor(parent, method, params, options) {
     return new Promise((resolve, reject) => {
       if (typeof method !== 'string') throw mistyped('request', 'method', 'a string');
@@ -423,7 +430,9 @@ export class Peer {
     batch.ended(batch);
   }
 
-  /** Sets the core's clock, which stands still between inputs. What is due is left to the timer: a message that is in hand is read first. */
+  /**
+   * Sets the core's clock, which stands still between inputs. What is due is left to the timer: a message that is in hand is read first.
+   */
   #tellTime() {
     this.machine.feed((x, peer) => x.now(peer, performance.now()));
   }
@@ -527,13 +536,21 @@ export class Peer {
     for (const { handle } of told) this.machine.feed((x, peer) => x[input](peer, handle));
   }
 
-  /** A call that is made on behalf of a received one may give that a name. @internal @param {ReceivedCall} call @param {string} method @param {unknown} params */
+  /**
+   * A call that is made on behalf of a received one may give that a name. @internal
+   * @param {ReceivedCall} call
+   * @param {string} method
+   * @param {unknown} params
+   */
   nameFor(call, method, params) {
     const { creates, key } = this.machine.core.stop;
     if (method === creates) (call.names ??= new Set()).add(nameIn(params, key));
   }
 
-  /** Progress has arrived, or what a subscription is told. Whether it belongs to a request made here, which may have ended. @param {Reported | undefined} progress */
+  /**
+   * Progress has arrived, or what a subscription is told. Whether it belongs to a request made here, which may have ended.
+   * @param {Reported | undefined} progress
+   */
   #progressed(progress) {
     if (progress?.id === undefined) return false;
     const { id, kind, info } = progress;
@@ -767,7 +784,10 @@ export class Peer {
     }
   }
 
-  /** Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have closed unsaid. @param {object} what */
+  /**
+   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have closed unsaid.
+   * @param {object} what
+   */
   #post(what) {
     try {
       this.#send(what);

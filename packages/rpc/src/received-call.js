@@ -149,7 +149,11 @@ export class ReceivedCall {
 
   // --- What the peer tells it ----------------------------------------------------------------------
 
-  /** The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined. @param {unknown} value @returns {Promise<any>} */
+  /**
+   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
+   * @param {unknown} value
+   * @returns {Promise<any>}
+   */
   async resultOf(value) {
     if (!isStream(value)) return value;
     // Loaded on demand: few handlers stream.
@@ -249,7 +253,11 @@ export class ReceivedCall {
     return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
   }
 
-  /** An error that says what became of the work, unless its handler gave data that have no room for it. @param {any} answer @param {abp.Fate} fate */
+  /**
+   * An error that says what became of the work, unless its handler gave data that have no room for it.
+   * @param {any} answer
+   * @param {abp.Fate} fate
+   */
   #withOutcome(answer, fate) {
     const { error } = answer;
     const { data = {} } = error ?? {};

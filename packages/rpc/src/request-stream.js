@@ -17,12 +17,19 @@ export class RequestStream extends Inflow {
   #count = 0;
   #unread = 0;
 
-  /** Use the peer's `stream`. @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request @param {AbortSignal} [signal] */
+  /**
+   * Use the peer's `stream`.
+   * @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request
+   * @param {AbortSignal} [signal]
+   */
   constructor(begin, signal) {
     super();
     const { controller, release } = followSignal(signal);
     this.#controller = controller;
-    /** The result that came at the end, which is empty where parts came before it. Rejects as a request does; that need not be looked at. @type {Promise<any>} */
+    /**
+     * The result that came at the end, which is empty where parts came before it. Rejects as a request does; that need not be looked at.
+     * @type {Promise<any>}
+     */
     this.result = begin({
       signal: controller.signal,
       onPartialResult: (part) => this.#take(part),

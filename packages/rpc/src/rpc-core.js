@@ -73,7 +73,11 @@ export class PeerCore extends Core {
     this.unversioned = x.unversioned(pointer) === 1;
   }
 
-  /** An id as it goes in: its type and its value. One that is a text is written to the scratch. @param {unknown} id @returns {[rpc.IdType, number]} */
+  /**
+   * An id as it goes in: its type and its value. One that is a text is written to the scratch.
+   * @param {unknown} id
+   * @returns {[rpc.IdType, number]}
+   */
   id(id) {
     if (typeof id === 'number') return [rpc.ID_NUMBER, id];
     if (typeof id === 'string') return [rpc.ID_TEXT, this.writeId(id) || (id && NOT_WRITTEN) || 0];
@@ -89,7 +93,10 @@ export class PeerCore extends Core {
     return this.x.cancel_received(this.pointer, type, value, at, length, readable);
   }
 
-  /** What became of the work of a request that was received, as long as it is remembered; if that is FATE_RUNNING, `call` is its handle. @param {unknown} id */
+  /**
+   * What became of the work of a request that was received, as long as it is remembered; if that is FATE_RUNNING, `call` is its handle.
+   * @param {unknown} id
+   */
   became(id) {
     return /** @type {Fate} */ (this.x.became(this.pointer, ...this.id(id)) & 255);
   }

@@ -140,7 +140,13 @@ class WindowChannel extends Receiver {
     if (!this.#deaf && isMessage(data) && this.believes(data)) this.receive(data);
   }
 
-  /** Takes a word of ours. Returns the port that is kept, if one is. @param {string} _word @param {unknown} _data @param {readonly MessagePort[]} _ports @returns {MessagePort | void} */
+  /**
+   * Takes a word of ours. Returns the port that is kept, if one is.
+   * @param {string} _word
+   * @param {unknown} _data
+   * @param {readonly MessagePort[]} _ports
+   * @returns {MessagePort | void}
+   */
   onWord(_word, _data, _ports) {}
 
   /** Whether a message from the window is delivered at once. @param {unknown} _data */

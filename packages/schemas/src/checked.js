@@ -106,7 +106,11 @@ function invalidParams(faults) {
   return new AbpError('INVALID_PARAMS', short(wordsOf('params', faults)), { details });
 }
 
-/** What a schema makes of a result. The caller cannot do anything about one that breaks it; the handler's author finds that in the console. @param {Checker} output @param {unknown} data */
+/**
+ * What a schema makes of a result. The caller cannot do anything about one that breaks it; the handler's author finds that in the console.
+ * @param {Checker} output
+ * @param {unknown} data
+ */
 async function checkedData(output, data) {
   const { value, faults } = await output(data);
   if (!faults) return value;

@@ -21,7 +21,11 @@ const libraryOptions = {
   errorMode: 'ignore', // valibot
 };
 
-/** What a schema that follows Standard Schema has for others to use it. @param {any} schema any value @returns {import('./types.js').StandardSchema['~standard'] | undefined} */
+/**
+ * What a schema that follows Standard Schema has for others to use it.
+ * @param {any} schema any value
+ * @returns {import('./types.js').StandardSchema['~standard'] | undefined}
+ */
 export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
 
 /**

@@ -75,7 +75,10 @@ const isList = (value) => Array.isArray(value);
 /** @param {unknown} value */
 const isText = (value) => typeof value === 'string';
 
-/** What keywords must be: the validator ignores one of a wrong type. @type {[names: string, is: string, holds: (value: any) => unknown][]} */
+/**
+ * What keywords must be: the validator ignores one of a wrong type.
+ * @type {[names: string, is: string, holds: (value: any) => unknown][]}
+ */
 const KEYWORDS = [
   [
     'type',
@@ -105,7 +108,13 @@ const SEVERAL = [
   ...['properties', 'patternProperties', 'dependentSchemas', '$defs'],
 ];
 
-/** A mistake in a JSON Schema that would make it accept or refuse everything. @param {unknown} schema @param {string} path @param {number} depth @returns {string | undefined} */
+/**
+ * A mistake in a JSON Schema that would make it accept or refuse everything.
+ * @param {unknown} schema
+ * @param {string} path
+ * @param {number} depth
+ * @returns {string | undefined}
+ */
 function faultOf(schema, path, depth) {
   if (typeof schema === 'boolean') return undefined;
   if (!isRecord(schema)) return `${path} must be an object`;

@@ -47,7 +47,11 @@ export async function connectTools(target, options, isLoaded) {
   return connect(Object.assign(open, { iframe }), rest);
 }
 
-/** Waits until there is a tool. @param {import('../../automation/src/page-tools.js').PageTools} tools @param {{ timeout?: number, signal?: AbortSignal }} options */
+/**
+ * Waits until there is a tool.
+ * @param {import('../../automation/src/page-tools.js').PageTools} tools
+ * @param {{ timeout?: number, signal?: AbortSignal }} options
+ */
 async function someTool(tools, { timeout = 10_000, signal }) {
   const limit = milliseconds(timeout) || Infinity;
   for (const until = performance.now() + limit; ; await pause()) {

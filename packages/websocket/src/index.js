@@ -224,7 +224,11 @@ class WebSocketTransport extends Receiver {
     this.#socket.close(code, reason);
   }
 
-  /** Nothing can be sent any more. Only the first reason is reported. @param {string} why @param {{ cause?: unknown, details?: object }} [more] */
+  /**
+   * Nothing can be sent any more. Only the first reason is reported.
+   * @param {string} why
+   * @param {{ cause?: unknown, details?: object }} [more]
+   */
   #fail(why, more) {
     if (this.#ending) return;
     this.#ending = true;

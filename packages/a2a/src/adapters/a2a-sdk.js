@@ -69,7 +69,12 @@ export class TaskRequestHandler {
   #executor;
   #extended;
 
-  /** Use {@link createRequestHandler}. @param {any} card @param {AgentExecutor} executor @param {import('../server.js').TaskServerOptions & CardOptions} [options] */
+  /**
+   * Use {@link createRequestHandler}.
+   * @param {any} card
+   * @param {AgentExecutor} executor
+   * @param {import('../server.js').TaskServerOptions & CardOptions} [options]
+   */
   constructor(card, executor, { extendedAgentCard, ...options } = {}) {
     this.#card = card;
     this.#executor = executor;

@@ -156,7 +156,11 @@ export function requireEntry({ tenant, context, state = '', data }) {
     throw new AbpError('INVALID_PARAMS', `A tenant or a context has at most ${MAX_NAME} bytes`);
 }
 
-/** Whether a text has more bytes. Each character takes at most three: most texts need not be counted. @param {string} text @param {number} limit */
+/**
+ * Whether a text has more bytes. Each character takes at most three: most texts need not be counted.
+ * @param {string} text
+ * @param {number} limit
+ */
 const longer = (text, limit) =>
   text.length * 3 > limit && new TextEncoder().encode(text).length > limit;
 

@@ -65,7 +65,12 @@ export class Memory {
     return this.#index.page(filter, after, limit).map(listed);
   }
 
-  /** Counts some of them; there are more after the last. @param {ListFilter} filter @param {Place} [_after] @returns {{ count: number, last?: Place }} */
+  /**
+   * Counts some of them; there are more after the last.
+   * @param {ListFilter} filter
+   * @param {Place} [_after]
+   * @returns {{ count: number, last?: Place }}
+   */
   count(filter, _after) {
     return { count: this.#index.count(filter) };
   }

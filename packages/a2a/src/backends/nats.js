@@ -220,7 +220,14 @@ class NatsBackend {
     return `${this.#namespace}_state`;
   }
 
-  /** Publishes, and waits for the acknowledgement. @param {string} subject @param {Uint8Array | string} data @param {object} [options] @param {string} [task] for an error @returns {Promise<number>} */
+  /**
+   * Publishes, and waits for the acknowledgement.
+   * @param {string} subject
+   * @param {Uint8Array | string} data
+   * @param {object} [options]
+   * @param {string} [task] for an error
+   * @returns {Promise<number>}
+   */
   async #publish(subject, data, options, task = '') {
     try {
       return (await this.#js.publish(subject, data, { timeout: this.#timeout, ...options })).seq;
@@ -253,7 +260,11 @@ class NatsBackend {
     }
   }
 
-  /** A message of a stream, by its leader. @param {string} stream @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query */
+  /**
+   * A message of a stream, by its leader.
+   * @param {string} stream
+   * @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query
+   */
   #message(stream, query) {
     return this.#request(() => this.#jsm.streams.getMessage(stream, query));
   }
@@ -293,7 +304,13 @@ class NatsBackend {
     return this.#oneByOne(stream, subject, from, limit, to);
   }
 
-  /** @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever */
+  /**
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
+   */
   async #oneByOne(stream, subject, from, limit, to = Infinity) {
     /** @type {Stored[]} */
     const found = [];
@@ -667,7 +684,11 @@ class NatsBackend {
     return (await this.#entries(filter, false)).count(filter);
   }
 
-  /** The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for. @param {ListFilter} filter @param {boolean} further whether an earlier page has been read */
+  /**
+   * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for.
+   * @param {ListFilter} filter
+   * @param {boolean} further whether an earlier page has been read
+   */
   async #entries({ tenant, context }, further) {
     const within = context === undefined ? '*' : token(context);
     const subject = this.#subject('index', token(tenant), within, '*');
@@ -684,7 +705,12 @@ class NatsBackend {
     return copy.index;
   }
 
-  /** Reads what was entered until now. All who ask while it is being read wait for one that begins then. @param {Copy} copy @param {string} subject @returns {Promise<void>} */
+  /**
+   * Reads what was entered until now. All who ask while it is being read wait for one that begins then.
+   * @param {Copy} copy
+   * @param {string} subject
+   * @returns {Promise<void>}
+   */
   #refresh(copy, subject) {
     const begin = () => {
       copy.next = undefined;

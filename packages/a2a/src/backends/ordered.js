@@ -39,7 +39,11 @@ class OrderedEntries {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /** Visits the entries that come after a place, or all, until `visit` returns false. @param {Place | undefined} place @param {(entry: Indexed) => boolean} visit */
+  /**
+   * Visits the entries that come after a place, or all, until `visit` returns false.
+   * @param {Place | undefined} place
+   * @param {(entry: Indexed) => boolean} visit
+   */
   walk(place, visit) {
     let { at, index } = place ? this.#find(place) : { at: 0, index: 0 };
     for (let block; (block = this.#blocks[at]); at++, index = 0)
@@ -134,7 +138,11 @@ export class OrderedIndex {
   }
 }
 
-/** The first index for which something does not hold that holds for all before, and for none after. @param {number} length @param {(index: number) => boolean} holds */
+/**
+ * The first index for which something does not hold that holds for all before, and for none after.
+ * @param {number} length
+ * @param {(index: number) => boolean} holds
+ */
 function partition(length, holds) {
   let low = 0;
   for (let high = length; low < high;) {

@@ -77,7 +77,11 @@ class File {
     }
   }
 
-  /** Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order. @param {string} sql @param {...unknown} values */
+  /**
+   * Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order.
+   * @param {string} sql
+   * @param {...unknown} values
+   */
   #later(sql, ...values) {
     this.#database.exec('PRAGMA synchronous = NORMAL');
     try {

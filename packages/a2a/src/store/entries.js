@@ -50,7 +50,10 @@ export class TaskEntries {
     else await this.#backend.note(id, entryOf({ ...origin, time: Date.now() }), 0);
   }
 
-  /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
+  /**
+   * A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over.
+   * @param {Replica} replica
+   */
   changed(replica) {
     const { id } = replica;
     if (!this.#isMine(replica)) return;
@@ -161,7 +164,11 @@ export class TaskEntries {
   }
 }
 
-/** An entry of the index. @param {{ tenant?: string, contextId: string, user?: unknown, state?: string, time: number }} about @returns {IndexEntry} */
+/**
+ * An entry of the index.
+ * @param {{ tenant?: string, contextId: string, user?: unknown, state?: string, time: number }} about
+ * @returns {IndexEntry}
+ */
 function entryOf({ tenant = '', contextId: context, user, state, time }) {
   const by = user === undefined ? [] : [user];
   const data = JSON.stringify({ by: JSON.stringify(by).length <= MAX_USER ? by : undefined });

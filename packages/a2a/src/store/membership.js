@@ -90,7 +90,10 @@ export class Membership {
 
   // --- This process ------------------------------------------------------------------------------------
 
-  /** The process is there from now on: first it answers, then it lives, then it has an entry. Others count from when they first see that, so they find it gone later than it does itself. */
+  /**
+   * The process is there from now on: first it answers, then it lives, then it has an entry. Others count from when they first see that, so
+   * they find it gone later than it does itself.
+   */
   enter() {
     const { lease } = this;
     return (lease.entering ??= this.#begin(lease).finally(() => (lease.entering = undefined)));
@@ -149,7 +152,10 @@ export class Membership {
     if (!this.closed) void this.enter().catch(() => {});
   }
 
-  /** The lease under which something may begin now. What is begun under it is stored with its name, and only as long as it is valid. Rejects if the backend is away. */
+  /**
+   * The lease under which something may begin now. What is begun under it is stored with its name, and only as long as it is valid. Rejects
+   * if the backend is away.
+   */
   async living() {
     if (this.lease.lost) this.lose();
     if (!this.lease.valid) await this.enter();
@@ -204,7 +210,12 @@ export class Membership {
     return this.#isUnchanged(name, await this.#backend.lease(name), asked);
   }
 
-  /** Whether a lease has not changed for a term. @param {string} name @param {number} number of the lease @param {number} asked when it was asked for */
+  /**
+   * Whether a lease has not changed for a term.
+   * @param {string} name
+   * @param {number} number of the lease
+   * @param {number} asked when it was asked for
+   */
   #isUnchanged(name, number, asked) {
     const seen = this.#seen.get(name);
     if (seen?.number === number) return asked - seen.since >= this.#options.term;
@@ -219,7 +230,10 @@ export class Membership {
     return code === 'NO_RESPONDERS';
   }
 
-  /** Deletes leases that nobody renews and that have no entry: of processes that ended before they had one, and of renewals that came late. @param {Set<string>} listed */
+  /**
+   * Deletes leases that nobody renews and that have no entry: of processes that ended before they had one, and of renewals that came late.
+   * @param {Set<string>} listed
+   */
   async #sweep(listed) {
     const asked = this.#options.now();
     const leases = (await this.#backend.leases?.(MAX_LEASES)) ?? [];

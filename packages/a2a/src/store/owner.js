@@ -44,7 +44,10 @@ export class Owner {
   said;
   /** Called when the record is read that begins a run; undefined from then on. @type {((entry: Entry) => void) | undefined} */
   begun;
-  /** Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task. @type {Waiting} */
+  /**
+   * Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task.
+   * @type {Waiting}
+   */
   #storing = [];
   /** @type {Waiting} */
   #flushing = [];
@@ -52,7 +55,12 @@ export class Owner {
   #replica;
   #lease;
 
-  /** @param {import('./store.js').TaskLogs} logs @param {import('./replica.js').Replica} replica @param {core.Task} handle in the table of tasks that this process owns @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name */
+  /**
+   * @param {import('./store.js').TaskLogs} logs
+   * @param {import('./replica.js').Replica} replica
+   * @param {core.Task} handle in the table of tasks that this process owns
+   * @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name
+   */
   constructor(logs, replica, handle, lease) {
     this.#logs = logs;
     this.#replica = replica;
@@ -107,7 +115,11 @@ export class Owner {
     return this.#gone ? Promise.reject(lostError()) : settled(this.#flushing);
   }
 
-  /** Carries out a verdict of the core. @param {number} verdict @param {{ reported?: number, status?: Partial<Status>, reason?: string, run?: object }} [about] */
+  /**
+   * Carries out a verdict of the core.
+   * @param {number} verdict
+   * @param {{ reported?: number, status?: Partial<Status>, reason?: string, run?: object }} [about]
+   */
   act(verdict, { reported, status, reason, run } = {}) {
     if (verdict <= 0) return;
     if (verdict & core.TASK_ABORT) this.context?.abort(reason);
@@ -281,7 +293,13 @@ export class Owner {
     this.act(this.table.wish(this.handle, this.#logs.grace), { reason });
   }
 
-  /** An executor has returned. @param {import('../runs.js').ExecutorContext} context @param {number} run @param {core.TaskReturn} how @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is */
+  /**
+   * An executor has returned.
+   * @param {import('../runs.js').ExecutorContext} context
+   * @param {number} run
+   * @param {core.TaskReturn} how
+   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is
+   */
   returned(context, run, how, failure) {
     if (this.context === context) this.context = undefined;
     this.act(this.table.returns(this.handle, run, how), failure);

@@ -83,7 +83,13 @@ export class Pushes {
 
   // --- Configurations ----------------------------------------------------------------------------------
 
-  /** Reads a configuration, of any version. @param {unknown} given @param {Dialect} dialect @param {string} fallback its id, if it has none @returns {Promise<PushConfig>} */
+  /**
+   * Reads a configuration, of any version.
+   * @param {unknown} given
+   * @param {Dialect} dialect
+   * @param {string} fallback its id, if it has none
+   * @returns {Promise<PushConfig>}
+   */
   async read(given, dialect, fallback) {
     if (!isObject(given)) throw invalid('pushNotificationConfig', 'must be an object');
     const url = textOf(getField(given, 'url')) ?? '';
@@ -247,7 +253,12 @@ export class Pushes {
       throw new AbpError('BLOCKED', `${name} is not a public address: ${HOW_TO_ALLOW}`);
   }
 
-  /** @param {string} url @param {string} body @param {Record<string, string>} headers @returns {Promise<number>} the status of the answer; redirections are not followed */
+  /**
+   * @param {string} url
+   * @param {string} body
+   * @param {Record<string, string>} headers
+   * @returns {Promise<number>} the status of the answer; redirections are not followed
+   */
   async #post(url, body, headers) {
     const { timeout = 10_000 } = this.#options;
     const address = new URL(url);

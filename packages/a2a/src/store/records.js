@@ -42,7 +42,11 @@ const KINDS = {
   new: true, run: true, status: true, rest: true, outcome: true, artifact: true, wish: true, push: true, unpush: true,
 };
 
-/** The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream. @param {number} seq @param {number} place */
+/**
+ * The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream.
+ * @param {number} seq
+ * @param {number} place
+ */
 export const printNumber = (seq, place) => `${seq}.${place}`;
 
 /** @param {string} text @returns {{ seq: number, place: number } | undefined} undefined for one that was never given */
@@ -76,14 +80,25 @@ export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code ===
 /** Whether a record says nothing: it only takes the place that another one expected. @param {string} data */
 export const isFence = (data) => safely(() => readRecord(data).events.length === 0, false);
 
-/** Keeps an event beside the log of a task. @param {Backend} backend @param {string} id of the task @param {number} epoch @param {string} text */
+/**
+ * Keeps an event beside the log of a task.
+ * @param {Backend} backend
+ * @param {string} id of the task
+ * @param {number} epoch
+ * @param {string} text
+ */
 export async function keepEvent(backend, id, epoch, text) {
   const name = `${id}/${epoch}/${newId()}`;
   await backend.put(name, new TextEncoder().encode(text));
   return name;
 }
 
-/** What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away. @param {Backend} backend @param {string} name @returns {Promise<TaskEvent>} */
+/**
+ * What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
+ * @param {Backend} backend
+ * @param {string} name
+ * @returns {Promise<TaskEvent>}
+ */
 export async function fetchEvent(backend, name) {
   try {
     return JSON.parse(new TextDecoder().decode(await backend.get(name)));

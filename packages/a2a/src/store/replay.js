@@ -30,7 +30,12 @@ export class Replay {
     this.#at = at;
   }
 
-  /** @param {Backend} backend @param {Replica} replica @param {string} text the number of an event @returns {Promise<Replay | undefined>} undefined for a number that the log does not have */
+  /**
+   * @param {Backend} backend
+   * @param {Replica} replica
+   * @param {string} text the number of an event
+   * @returns {Promise<Replay | undefined>} undefined for a number that the log does not have
+   */
   static async after(backend, replica, text) {
     const from = readNumber(text);
     if (!from) return undefined;

@@ -35,7 +35,10 @@ export class Replica {
   wished = false;
   /** The task waits for input, and its executor has returned. */
   rested = false;
-  /** The message of the latest run, what was saved of its request, the `traceparent` of that, and how often it was tried. @type {Message | undefined} */
+  /**
+   * The message of the latest run, what was saved of its request, the `traceparent` of that, and how often it was tried.
+   * @type {Message | undefined}
+   */
   prompt;
   /** @type {object | undefined} */
   saved;
@@ -99,7 +102,11 @@ export class Replica {
 
   // --- Writing, of who does not own it -----------------------------------------------------------------
 
-  /** Stores an event of a task that another process may own. @param {TaskEvent} event @param {() => boolean} isOver whether it was, as far as this process has read, or need not be */
+  /**
+   * Stores an event of a task that another process may own.
+   * @param {TaskEvent} event
+   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
+   */
   async append(event, isOver) {
     let doubts = 0;
     for (let attempt = 1; !isOver(); attempt++) {
@@ -125,7 +132,10 @@ export class Replica {
     return !(await this.#store([]));
   }
 
-  /** @param {TaskEvent[]} events @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came first, or nobody knows */
+  /**
+   * @param {TaskEvent[]} events
+   * @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came first, or nobody knows
+   */
   async #store(events) {
     const { backend, lease } = this.#logs;
     const data = printRecord({ id: newId(), by: lease.name, epoch: 0, events });
@@ -168,7 +178,11 @@ export class Replica {
     await this.#reading;
   }
 
-  /** Records come from several sources, each of which has them all, in order. @param {LogRecord} record @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now */
+  /**
+   * Records come from several sources, each of which has them all, in order.
+   * @param {LogRecord} record
+   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now
+   */
   receive(record) {
     this.#inbox.push(record);
     if (!this.#busy) {

@@ -61,7 +61,10 @@ export class Retention {
     this.#swept = last;
   }
 
-  /** Deletes what processes have left that ended while they stored an object, or before they stored the task that it is for. What belongs to a log is deleted with it. */
+  /**
+   * Deletes what processes have left that ended while they stored an object, or before they stored the task that it is for. What belongs to
+   * a log is deleted with it.
+   */
   async #sweepObjects() {
     const now = performance.now();
     if (now - this.#looked < LOOK) return;

@@ -170,7 +170,11 @@ export class TaskLogs {
     this.#membership.lose();
   }
 
-  /** A log has a record that this version cannot read, or does not have what it should have. @param {Replica} replica @param {unknown} why */
+  /**
+   * A log has a record that this version cannot read, or does not have what it should have.
+   * @param {Replica} replica
+   * @param {unknown} why
+   */
   unreadable({ id, entry }, why) {
     this.#reports?.unreadable();
     if (this.#warned.size < MAX_WARNED && !this.#warned.has(id)) {
@@ -238,7 +242,11 @@ export class TaskLogs {
 
   // --- Tasks -------------------------------------------------------------------------------------------
 
-  /** The task as it is stored by now; call `leave` when it is no longer looked at. @param {unknown} id @returns {Promise<Replica | undefined>} */
+  /**
+   * The task as it is stored by now; call `leave` when it is no longer looked at.
+   * @param {unknown} id
+   * @returns {Promise<Replica | undefined>}
+   */
   async load(id) {
     if (typeof id !== 'string' || id === '' || id.length > 256) return undefined;
     const replica = await this.look(id);
@@ -246,7 +254,11 @@ export class TaskLogs {
     return replica?.entry && replica;
   }
 
-  /** The same, also where the log has no task. @param {string} id @returns {Promise<Replica | undefined>} undefined for an id that no task can have */
+  /**
+   * The same, also where the log has no task.
+   * @param {string} id
+   * @returns {Promise<Replica | undefined>} undefined for an id that no task can have
+   */
   async look(id) {
     const known = this.#replicas.get(id);
     if (!known) {
@@ -411,7 +423,12 @@ export class TaskLogs {
     return owner;
   }
 
-  /** What is stored of a message that a run is to answer. @param {Message} message @param {RequestInfo} info of which a later run gets what `saveRequest` says @param {Mark} [mark] */
+  /**
+   * What is stored of a message that a run is to answer.
+   * @param {Message} message
+   * @param {RequestInfo} info of which a later run gets what `saveRequest` says
+   * @param {Mark} [mark]
+   */
   #runOf(message, info, mark) {
     const given = this.options.saveRequest?.(info) ?? undefined;
     const saved = given && JSON.parse(JSON.stringify(given));
@@ -430,7 +447,11 @@ export class TaskLogs {
 
   // --- Cancels -----------------------------------------------------------------------------------------
 
-  /** Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has ended. @param {Replica} replica @param {string} [reason] */
+  /**
+   * Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has ended.
+   * @param {Replica} replica
+   * @param {string} [reason]
+   */
   async cancel(replica, reason) {
     replica.pins++;
     try {
@@ -492,13 +513,22 @@ export class TaskLogs {
     return settled || (owner && this.lease.valid) ? entry?.task : undefined;
   }
 
-  /** What came after an event of a task's log. @param {Replica} replica @param {string} number of the event @returns {Promise<Replay | undefined>} undefined for a number that the log does not have */
+  /**
+   * What came after an event of a task's log.
+   * @param {Replica} replica
+   * @param {string} number of the event
+   * @returns {Promise<Replay | undefined>} undefined for a number that the log does not have
+   */
   replay(replica, number) {
     return Replay.after(this.backend, replica, number);
   }
 }
 
-/** What is written before a record that begins something: whether it was stored or not, nothing has begun. @template T @param {Promise<T>} written */
+/**
+ * What is written before a record that begins something: whether it was stored or not, nothing has begun.
+ * @template T
+ * @param {Promise<T>} written
+ */
 const refusing = (written) =>
   written.catch((error) => {
     throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;

@@ -153,7 +153,11 @@ export class Takeover {
     }
   }
 
-  /** Whatever a process that is gone may still store of a task is refused from now on. @param {Replica} replica @returns {Promise<boolean>} false if another record came first, or nobody knows */
+  /**
+   * Whatever a process that is gone may still store of a task is refused from now on.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   */
   async #fence(replica) {
     await this.#logs.living();
     if (!(await replica.fence())) return false;
@@ -162,7 +166,12 @@ export class Takeover {
     return true;
   }
 
-  /** Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its time, and then the duty is over. @param {Replica} replica @param {string} name of the owner */
+  /**
+   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its time, and
+   * then the duty is over.
+   * @param {Replica} replica
+   * @param {string} name of the owner
+   */
   async #finish(replica, name) {
     const logs = this.#logs;
     const { id, entry } = replica;
@@ -181,7 +190,11 @@ export class Takeover {
       .finally(() => this.#waiting.delete(duty));
   }
 
-  /** Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others have taken it. @param {Replica} replica */
+  /**
+   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others have taken
+   * it.
+   * @param {Replica} replica
+   */
   async take(replica) {
     const logs = this.#logs;
     const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
@@ -205,7 +218,11 @@ export class Takeover {
     this.#questions.set(id, this.#logs.deadline(entry));
   }
 
-  /** A question is watched by this process from now on. @param {Replica} replica @returns {Promise<boolean>} false if another record came first */
+  /**
+   * A question is watched by this process from now on.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first
+   */
   async #watch(replica) {
     const lease = await this.#membership.living();
     // Of several who find it, one goes on.
@@ -243,7 +260,13 @@ export class Takeover {
   }
 }
 
-/** What an executor is told of a request of which so much was saved. @param {import('../shown-tasks.js').Entry | undefined} entry @param {object} saved @param {string} [traceparent] @returns {import('../task.js').RequestInfo} */
+/**
+ * What an executor is told of a request of which so much was saved.
+ * @param {import('../shown-tasks.js').Entry | undefined} entry
+ * @param {object} saved
+ * @param {string} [traceparent]
+ * @returns {import('../task.js').RequestInfo}
+ */
 const requestOf = (entry, saved, traceparent) => ({
   headers: /** @type {Record<string, string>} */ (traceparent ? { traceparent } : {}),
   user: entry?.task.user,

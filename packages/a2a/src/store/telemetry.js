@@ -70,7 +70,12 @@ export class Reports {
 
   unreadable = () => this.#unreadable.add(1);
 
-  /** Begins the span of a run, which continues the client's trace. @param {StoredTask} task @param {RequestInfo} request @param {number} attempt */
+  /**
+   * Begins the span of a run, which continues the client's trace.
+   * @param {StoredTask} task
+   * @param {RequestInfo} request
+   * @param {number} attempt
+   */
   begin(task, request, attempt) {
     const { context, propagation, trace } = this.#api;
     const parent = propagation.extract(context.active(), request.headers);

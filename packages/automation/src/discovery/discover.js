@@ -119,7 +119,11 @@ async function* chunksOf(stream) {
   }
 }
 
-/** Follows redirects. Each address is checked like the first. @param {URL} url @param {RequestOptions & { origin: string | undefined }} options */
+/**
+ * Follows redirects. Each address is checked like the first.
+ * @param {URL} url
+ * @param {RequestOptions & { origin: string | undefined }} options
+ */
 async function get(url, options) {
   const isNode = /** @type {any} */ (globalThis).process?.versions?.node;
   const request = isNode ? (await import('./node-http.js')).request : requestInPage;

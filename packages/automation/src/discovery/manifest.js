@@ -66,7 +66,11 @@ export function parseManifest(text) {
   return manifest;
 }
 
-/** Warnings about a valid manifest, for the author of an agent. @param {Manifest} manifest as `parseManifest` returned it @returns {string[]} */
+/**
+ * Warnings about a valid manifest, for the author of an agent.
+ * @param {Manifest} manifest as `parseManifest` returned it
+ * @returns {string[]}
+ */
 export function warningsOf({ abp, capabilities }) {
   const warnings = [];
   // Whatever the version, `initialize` decides. Some of the protocol's pages call this one 1.0.

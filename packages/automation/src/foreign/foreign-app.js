@@ -56,7 +56,11 @@ export function foreignApp(reporters, page) {
   /** What was reported in this turn, and by which reporter. @type {Map<string, string>} */
   const reported = new Map();
 
-  /** Whether the same was reported already: apps that use two reporters report everything twice. @param {string} reporter @param {unknown} news */
+  /**
+   * Whether the same was reported already: apps that use two reporters report everything twice.
+   * @param {string} reporter
+   * @param {unknown} news
+   */
   function isEcho(reporter, news) {
     let text;
     try {

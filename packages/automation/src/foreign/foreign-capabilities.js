@@ -38,7 +38,11 @@ export function foreignCapabilities(abp, exposed) {
   return new ForeignCapabilities(app, () => exposed.sessions);
 }
 
-/** What an app says of itself, without the functions that it may have beside. @param {string} path what it is called @param {unknown} value */
+/**
+ * What an app says of itself, without the functions that it may have beside.
+ * @param {string} path what it is called
+ * @param {unknown} value
+ */
 function jsonOf(path, value) {
   if (value === undefined) return undefined;
   try {

@@ -31,7 +31,11 @@ const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : i
 /** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** Restores the id of the subscription that a message belongs to. @param {any} part its params or result @param {unknown[]} asked as below */
+/**
+ * Restores the id of the subscription that a message belongs to.
+ * @param {any} part its params or result
+ * @param {unknown[]} asked as below
+ */
 function withTrueSubscription(part, asked) {
   const meta = getOwn(part, '_meta');
   const id = getOwn(meta, SUBSCRIPTION_ID);

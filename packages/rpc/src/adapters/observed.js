@@ -185,7 +185,12 @@ export class Observed {
     }
   }
 
-  /** Whether a message may pass. Keeps the open requests up to date. @param {unknown} message @param {Direction} direction its own @param {Direction} other the opposite one */
+  /**
+   * Whether a message may pass. Keeps the open requests up to date.
+   * @param {unknown} message
+   * @param {Direction} direction its own
+   * @param {Direction} other the opposite one
+   */
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');

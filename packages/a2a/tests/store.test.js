@@ -495,25 +495,33 @@ test('a message whose task others begin while it waits is answered with that', a
   assert.equal(runs, 1);
 });
 
-test('an answer that another process takes while it is prepared here is answered with its task', async (t) => {
-  const waits = deferred();
+/**
+ * A task that asks for something, and answers to it that wait while they are prepared, before their process enlists.
+ * @param {number} count of answers that wait
+ */
+function heldAnswers(count) {
+  const held = deferred();
   const go = deferred();
-  let holds = false;
+  const did = [];
+  let left = 0;
   const { backend } = heldBackend((whole) => ({
     note: async (...given) => {
-      if (holds && given[1].tenant.startsWith('duties:')) {
-        holds = false;
-        waits.resolve();
+      if (left > 0 && given[1].tenant.startsWith('duties:')) {
+        if (--left === 0) held.resolve();
         await go.promise;
       }
       return whole.note(...given);
     },
   }));
-  const did = [];
   const execute = ({ message: { parts }, emitStatus }) => {
     did.push(parts[0].text);
     if (parts[0].text === 'go') emitStatus('input-required');
   };
+  return { backend, execute, did, held: held.promise, hold: () => (left = count), go: go.resolve };
+}
+
+test('an answer that another process takes while it is prepared here is answered with its task', async (t) => {
+  const { backend, execute, did, held, hold, go } = heldAnswers(1);
   const urls = [];
   for (let i = 0; i < 2; i++) {
     const served = await serve(execute, { store: taskStore({ backend }) });
@@ -524,13 +532,13 @@ test('an answer that another process takes while it is prepared here is answered
   const { id } = (await tell(urls[0], 'go')).result.task;
   const post = (url, message) => ask(url, V1.send, { message }, headers);
   const message = { ...V1.message('yes'), taskId: id };
-  holds = true;
+  hold();
   const waiting = [post(urls[1], message)];
-  await waits.promise;
+  await held;
   // Another answer is refused, when it is there.
   waiting.push(post(urls[1], { ...V1.message('no'), taskId: id }));
   assert.equal((await post(urls[0], message)).result.task.status.state, 'TASK_STATE_COMPLETED');
-  go.resolve();
+  go();
   const [same, other] = await Promise.all(waiting);
   assert.equal(same.result?.task.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(other.error?.code, -32004);
@@ -538,33 +546,17 @@ test('an answer that another process takes while it is prepared here is answered
 });
 
 test('of two answers that are prepared at once, one is taken, and its sender is told so', async (t) => {
-  const both = deferred();
-  const go = deferred();
-  let waiting = -Infinity;
-  const { backend } = heldBackend((whole) => ({
-    note: async (...given) => {
-      if (waiting >= 0 && given[1].tenant.startsWith('duties:')) {
-        if (++waiting === 2) both.resolve();
-        await go.promise;
-      }
-      return whole.note(...given);
-    },
-  }));
-  const did = [];
-  const execute = ({ message: { parts }, emitStatus }) => {
-    did.push(parts[0].text);
-    if (parts[0].text === 'go') emitStatus('input-required');
-  };
+  const { backend, execute, did, held, hold, go } = heldAnswers(2);
   const { agent, url, close } = await serve(execute, { store: taskStore({ backend }) });
   t.after(close);
   const { id } = (await tell(url, 'go')).result.task;
   while (agent.counters.owned) await new Promise(setImmediate);
-  waiting = 0;
+  hold();
   const answers = ['one', 'two'].map((text) =>
     ask(url, V1.send, { message: { ...V1.message(text), taskId: id } }, V1.headers),
   );
-  await both.promise;
-  go.resolve();
+  await held;
+  go();
   const told = await Promise.all(answers);
   const codes = told.map(({ error }) => error?.code ?? 0);
   assert.deepEqual(

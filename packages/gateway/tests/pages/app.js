@@ -94,6 +94,7 @@ const capabilities = {
       log('flood started');
       for (let i = 0; !signal.aborted; i++) {
         progress({ progress: i, status: `${i} ${'x'.repeat(450)}` });
+        if (i === 12_000) log('flood is high');
         if (i % 50 === 0) await later(1);
       }
       log('flood aborted:', signal.reason.message);

@@ -143,13 +143,12 @@ const begin = (url, name, meta = {}) => {
  * Has more progress waiting, for a client that does not read, than the system keeps (some 4 MB) before the call is handed
  * over; `undefined` on a machine that is too busy for that.
  */
-async function flood(patience) {
+async function flood(t, patience) {
   const args = ['--temporary', '--patience', `${patience}`, '--http', '127.0.0.1:0'];
   const child = startGateway(['mcp', site.url(), ...args, '--token', TOKEN]);
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await once(child, 'close');
-  };
+  const closed = once(child, 'close');
+  const stop = () => (child.kill('SIGTERM'), closed);
+  t.after(stop);
   const url = /http:\S+/.exec(await lineMatching(child.stderr, /serves MCP at/))[0];
   /** Settles when another call, begun now, has ended or been handed over: all that the page said before has been heard. */
   const another = async (name) => {
@@ -161,15 +160,14 @@ async function flood(patience) {
   const [response] = await once(begin(url, 'work_flood', { progressToken: 'flood' }), 'response');
   await site.logged(/flood is high/, from);
   await another('page_where');
-  if (performance.now() < handedOver) return { from, response, another, stop };
+  if (performance.now() < handedOver) return { from, response, another };
   await stop();
 }
 
 test('over HTTP in 2026-07-28, a response that is closed before all of it was sent cancels the call that it hands over', async (t) => {
   let flooded;
-  for (let patience = 10; !flooded; patience *= 3) flooded = await flood(patience);
-  const { from, response, another, stop } = flooded;
-  t.after(stop);
+  for (let patience = 10; !flooded; patience *= 3) flooded = await flood(t, patience);
+  const { from, response, another } = flooded;
   // By the time that others, begun one after the other, have been handed over, so has this one: they wait as long.
   for (let i = 0; i < 2; i++) await another('work_hang');
   response.destroy();

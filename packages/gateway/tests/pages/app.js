@@ -74,9 +74,11 @@ const capabilities = {
     },
   },
   'work.stream': {
-    description: 'Streams three words, then what it is told to return',
-    async *handler({ returns }) {
+    description: 'Streams three words, and returns what it is told to once work.finish is called',
+    async *handler({ wait, returns }) {
+      const told = new Promise((resolve) => (finish = resolve));
       for (const word of ['one ', 'two ', 'three']) yield word;
+      if (wait) await told;
       return returns;
     },
   },

@@ -119,7 +119,7 @@ const char *abp_fate_name(int fate);
 typedef enum abp_role { ABP_AGENT, ABP_APP } abp_role;
 
 /* What a session can do. Both sides say what they want; the session has what both have. The last
- * five are not in the published protocol: a peer that does not know them never agrees to them. */
+ * six are not in the published protocol: a peer that does not know them never agrees to them. */
 enum abp_feature {
   ABP_NOTIFICATIONS = 1,
   ABP_PROGRESS = 2,
@@ -130,8 +130,9 @@ enum abp_feature {
   ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
   ABP_STREAMS = 128, /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
                        what an app asks its agent for, bridge/cancel */
-  ABP_OUTCOMES = 256 /* `bridge.outcomes`: an agent may ask what became of a call, later or in
-                        another session, and give a call a key so that it never runs twice */
+  ABP_OUTCOMES = 256, /* `bridge.outcomes`: an agent may ask what became of a call, later or in
+                         another session, and give a call a key so that it never runs twice */
+  ABP_TEXT = 512      /* `bridge.text`: small values of frames as JSON text */
 };
 
 /* What a limit is that the configuration leaves at 0. */

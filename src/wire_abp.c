@@ -21,9 +21,10 @@ static const char FEATURES[] = "notifications\0"
                                "bridge.frames\0"
                                "bridge.liveness\0"
                                "bridge.streams\0"
-                               "bridge.outcomes";
-_Static_assert(ABP_NOTIFICATIONS == 1 && ABP_OUTCOMES == 1 << 8, "each bit has its name");
-#define ALL_FEATURES (2 * ABP_OUTCOMES - 1)
+                               "bridge.outcomes\0"
+                               "bridge.text";
+_Static_assert(ABP_NOTIFICATIONS == 1 && ABP_TEXT == 1 << 9, "each bit has its name");
+#define ALL_FEATURES (2 * ABP_TEXT - 1)
 
 /* By kind; then other names of some, by which nothing is printed. */
 static const char TYPES[] = ABP_TYPE_INITIALIZE

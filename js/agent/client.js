@@ -31,7 +31,7 @@ import { watchIframe } from '../transports/iframe-watcher.js';
 import { transportTo } from '../transports/worker.js';
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
-const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
+const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
 /**
  * What waits, for code or for another attempt, is a copy.
@@ -54,7 +54,7 @@ const isTarget = (target) =>
 /** The features, in the order of their bits in `abp_feature`. */
 const FEATURES = /** @type {const} */ ([
   ...['notifications', 'progress', 'elicitation', 'dynamicCapabilities', 'port'],
-  ...['frames', 'liveness', 'streams', 'outcomes'],
+  ...['frames', 'liveness', 'streams', 'outcomes', 'text'],
 ]);
 /** @typedef {typeof FEATURES[number]} FeatureName */
 

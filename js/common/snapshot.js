@@ -11,39 +11,78 @@ const MAX_LEVELS = 1000;
 /** Stands for a value that cannot wait: it is posted at once, and that copies it. */
 export const LARGE = {};
 
+/** How much of a value may wait as text: characters, and 8 for each member. */
+const MAX_TEXT = 2048;
+let room = 0;
+/** The objects inside the value that is looked at, and how many there are. @type {unknown[]} */
+const met = Array(32).fill(undefined);
+let count = 0;
+
 /**
- * Copies a value if it is small and plain: text, numbers, and a few of them in plain objects and lists.
+ * Whether a value is small, and the same once it was written as JSON and read again: text, numbers, booleans and null, in plain
+ * objects and lists that are nowhere twice.
+ * @param {unknown} value reading it may throw
+ */
+export function isText(value) {
+  // A getter inside may make a call.
+  const before = count;
+  const left = room;
+  room = MAX_TEXT;
+  try {
+    return fits(value);
+  } finally {
+    while (count > before) met[--count] = undefined;
+    room = left;
+  }
+}
+
+/** @param {any} part @returns {boolean} */
+function fits(part) {
+  if (typeof part === 'string') return (room -= part.length) >= 0;
+  if (typeof part === 'number') return Number.isFinite(part) && !Object.is(part, -0);
+  if (typeof part === 'boolean' || part === null) return true;
+  const isList = Array.isArray(part);
+  if (part?.toJSON !== undefined || count === met.length || !(isList || isRecord(part)))
+    return false;
+  for (let i = 0; i < count; i++) if (met[i] === part) return false;
+  met[count++] = part;
+  if (isList) {
+    if ((room -= 8 * part.length) < 0) return false;
+    for (let i = 0; i < part.length; i++) if (!fits(part[i])) return false;
+    // It may have members of other names.
+    return Object.keys(part).length === part.length;
+  }
+  for (const key in part)
+    if ((room -= 8 + key.length) < 0 || !fits(/** @type {any} */ (part)[key])) return false;
+  return true;
+}
+
+/**
+ * Copies a value if it is small and plain: a few members in plain objects and lists.
  * @param {unknown} value what is to be sent; reading it may throw
  * @returns {unknown} the copy, or `LARGE`
- * @throws {RangeError} if it is too deep
+ * @throws {unknown} if it is too deep, or a small one cannot be sent
  */
 export function snapshot(value) {
   let visited = 0;
   let isSmall = true;
   /** The objects inside the value. Most have none. @type {Set<unknown> | undefined} */
   let seen;
-  /** @param {unknown} part @param {number} level @returns {unknown} */
+  /** @param {any} part @param {number} level */
   const visit = (part, level) => {
-    if (!isObject(part)) return part;
+    if (!isObject(part)) return;
     if (level > MAX_LEVELS) throw new RangeError(`It has more than ${MAX_LEVELS} levels`);
-    const isList = Array.isArray(part);
     const isKnown = seen?.has(part);
-    isSmall &&= !isKnown && (isList || isRecord(part));
-    if (isKnown || ArrayBuffer.isView(part)) return part;
+    isSmall &&= !isKnown && (Array.isArray(part) || isRecord(part));
+    if (isKnown || ArrayBuffer.isView(part)) return;
     if (level) (seen ??= new Set()).add(part);
-    /** @type {any} */
-    const copy = isList ? [] : {};
-    for (const key of isList ? part.keys() : Object.keys(part)) {
+    for (const key of Object.keys(part)) {
       if (visited++ > MAX_VISITED) break;
-      const inner = visit(/** @type {Record<PropertyKey, unknown>} */ (part)[key], level + 1);
-      // A list may have holes.
-      isSmall &&= visited <= MAX_COPIED && key !== '__proto__' && key in part;
-      if (isSmall) copy[key] = inner;
+      visit(/** @type {any} */ (part)[key], level + 1);
     }
-    // And members of other names.
-    if (isSmall && isList) isSmall = Object.keys(part).length === part.length;
-    return copy;
   };
-  const copy = visit(value, 0);
-  return isSmall ? copy : LARGE;
+  visit(value, 0);
+  return isSmall && visited <= MAX_COPIED && typeof value !== 'function'
+    ? structuredClone(value)
+    : LARGE;
 }

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1054581911;
+export const ABI = 1522156246;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -72,6 +72,7 @@ export const FRAMES = /** @type {Feature} */ (32);
 export const LIVENESS = /** @type {Feature} */ (64);
 export const STREAMS = /** @type {Feature} */ (128);
 export const OUTCOMES = /** @type {Feature} */ (256);
+export const TEXT = /** @type {Feature} */ (512);
 export const DEFAULT_MAX_CALLS = 4096;
 export const DEFAULT_REMEMBERED = 1024;
 export const DEFAULT_REMEMBER_MS = 300000;

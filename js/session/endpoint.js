@@ -17,7 +17,7 @@ import { AbpCore } from '../driver/abp-core.js';
 import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
-import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
+import { FrameWriter, isFrame, readText } from '../wire/frames.js';
 import { OUTCOME, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
@@ -69,7 +69,7 @@ import { rejectionOf } from './rejection.js';
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
   port: abp.PORT,
-  frames: abp.FRAMES,
+  frames: abp.FRAMES | abp.TEXT,
   liveness: abp.LIVENESS,
   streams: abp.STREAMS,
 };
@@ -233,6 +233,7 @@ export class Endpoint {
     this.machine.tick();
     try {
       if (Array.isArray(data)) this.#frame(data);
+      else if (typeof data === 'string') this.#frame(readText(data));
       else this.#message(data);
     } catch (error) {
       // A getter or a proxy threw: only transports within one thread hand such things over.
@@ -296,10 +297,9 @@ export class Endpoint {
     return machine.feed((x, at) => input(x, at, asks ? abp.ASIDE : 0, fault), call);
   }
 
-  /** @param {unknown[]} frame */
+  /** @param {unknown[] | undefined} frame */
   #frame(frame) {
-    const isFrame = frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4;
-    if (!this.frames || !isFrame) return this.#message(undefined);
+    if (!this.frames || !isFrame(frame)) return this.#message(undefined);
     for (let i = 0; i < frame.length && !this.machine.over; i += 4)
       this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
   }
@@ -346,6 +346,8 @@ export class Endpoint {
       case FrameKind.CANCEL:
       case FrameKind.CREDIT:
         break;
+      case FrameKind.TEXT:
+        return this.#frame(readText(b));
       default:
         return this.#message(kind === FrameKind.MESSAGE ? b : undefined);
     }
@@ -664,6 +666,7 @@ export class Endpoint {
         ? new FrameWriter(
             (frame, transfer) => this.post(frame, transfer),
             (entry, transfer, failure) => this.#undeliverable(entry, transfer, failure),
+            this.has(abp.TEXT),
           )
         : undefined;
     invokeReportingErrors(this.side.onSession, state, context?.message);

@@ -1,9 +1,27 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
-import { LARGE, snapshot } from '../common/snapshot.js';
+import { safely } from '../common/errors.js';
+import { LARGE, isText, snapshot } from '../common/snapshot.js';
 import * as FrameKind from './frame-kinds.js';
 
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
-export const MAX_FRAME_ENTRIES = 4096;
+const MAX_FRAME_ENTRIES = 4096;
+
+/** Whether what has come is a frame. @param {unknown} data @returns {data is unknown[]} */
+export const isFrame = (data) =>
+  Array.isArray(data) && data.length % 4 === 0 && data.length <= MAX_FRAME_ENTRIES * 4;
+
+/** Reads entries that came as text. @param {unknown} text @returns {unknown[] | undefined} undefined if they are not a frame */
+export function readText(text) {
+  const frame = safely(() => JSON.parse(/** @type {string} */ (text)));
+  if (!isFrame(frame)) return undefined;
+  for (let i = 0; i < frame.length; i += 4) {
+    const kind = /** @type {number} */ (frame[i]);
+    if (kind <= FrameKind.ABSENT) continue;
+    frame[i] = kind - FrameKind.ABSENT;
+    frame[i + 3] = undefined;
+  }
+  return frame;
+}
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
 const soon = Promise.resolve();
@@ -16,25 +34,31 @@ export class FrameWriter {
   /** When chunks of streams were sent, and the bytes of those that were collected since. */
   sentAt = 0;
   bytes = 0;
+  /** Entries as text, which come after the others. */
+  #text = '';
+  #texts = 0;
   #waiting = false;
   /** Microtasks until what was collected is sent. */
   #left = 0;
   #post;
   #undeliverable;
+  #writesText;
 
   /**
-   * @param {(frame: unknown[], transfer?: Transferable[]) => void} post sends a frame
+   * @param {(frame: unknown[] | string, transfer?: Transferable[]) => void} post sends a frame
    * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable gets each entry
    *   that could not be sent, and why
+   * @param {boolean} [writesText] whether the other side reads text
    */
-  constructor(post, undeliverable) {
+  constructor(post, undeliverable, writesText = false) {
     this.#post = post;
     this.#undeliverable = undeliverable;
+    this.#writesText = writesText;
   }
 
   /**
    * Adds an entry. The first one of a turn is sent at once, because a single call should not wait. The others are
-   * collected until the turn's microtasks have run, as copies: what cannot be copied cheaply is sent with those before it.
+   * collected until the turn's microtasks have run, as text or as copies: what is neither is sent with those before it.
    * @param {number} kind see js/wire/frame-kinds.js, also for the next three
    * @param {unknown} key
    * @param {unknown} a
@@ -45,20 +69,44 @@ export class FrameWriter {
     const isFirst = this.#begins();
     let copy;
     try {
+      if (
+        this.#writesText &&
+        !transfer &&
+        (isText(b) || b === undefined) &&
+        (isText(a) || a === undefined)
+      ) {
+        const entry = JSON.stringify([b === undefined ? kind + FrameKind.ABSENT : kind, key, a, b]);
+        this.#text += this.#text ? `,${entry.slice(1, -1)}` : entry.slice(1, -1);
+        if (isFirst || ++this.#texts >= MAX_FRAME_ENTRIES) this.flush();
+        return;
+      }
       copy = snapshot(b);
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
     }
     const isUrgent = isFirst || copy === LARGE;
+    this.#endText();
     const length = this.#entries.push(kind, key, a, isUrgent ? b : copy);
     if (transfer) this.#transfers[length / 4 - 1] = transfer;
     if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush();
   }
 
+  /** What follows is not text. */
+  #endText() {
+    if (this.#text) this.#entries.push(FrameKind.TEXT, 0, undefined, this.#takeText());
+  }
+
+  #takeText() {
+    const text = `[${this.#text}]`;
+    this.#text = '';
+    this.#texts = 0;
+    return text;
+  }
+
   /** What was collected waits for more. @param {number} turns microtasks @returns {boolean} whether anything was collected */
   wait(turns) {
     this.#left = turns;
-    return this.#entries.length > 0;
+    return this.#entries.length > 0 || this.#text !== '';
   }
 
   /**
@@ -67,6 +115,7 @@ export class FrameWriter {
    */
   addLater(message) {
     this.#begins();
+    this.#endText();
     this.#entries.push(FrameKind.MESSAGE, 0, undefined, message);
   }
 
@@ -88,7 +137,8 @@ export class FrameWriter {
 
   /** Sends what was collected. */
   flush() {
-    if (!this.#entries.length) return;
+    if (!this.#entries.length) return this.#text ? this.#post(this.#takeText()) : undefined;
+    this.#endText();
     const frame = this.#entries;
     const transfers = this.#transfers;
     this.#entries = [];

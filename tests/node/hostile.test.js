@@ -420,6 +420,29 @@ describe('an agent that means no good', () => {
     assert.deepEqual(values.sort(), [1, 2, 77]);
   });
 
+  test('text of any shape is a frame or one malformed message', async () => {
+    await raw.ask('initialize', 'P', FEATURES);
+    /** A text in a text in a text. */
+    let nested = '[1,5,"echo",5]';
+    for (let i = 0; i < 12; i++) nested = JSON.stringify([10, 0, null, nested]);
+    const malformed = [
+      ...['', '[', '{}', 'null', '7', '"[1,1,\\"echo\\",1]"', '[1,1,"echo"]', '[[1,1,"echo",1]]'],
+      ...['[10,0,null,[]]', '[10,0,null,null]', '[16,1,"echo",1]', '[19,0,null,null,6,0,0,null]'],
+      `[${Array(4 * 4097).fill(1)}]`,
+      `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
+    ];
+    for (const text of malformed) channel.port2.postMessage(text);
+    channel.port2.postMessage(nested);
+    channel.port2.postMessage('[17,77,"echo",null]');
+    const values = [];
+    while (values.length < 2) {
+      const frame = await raw.next();
+      for (let i = 0; i < frame.length; i += 4) if (frame[i] === 3) values.push(frame[i + 1]);
+    }
+    assert.deepEqual(values, [5, 77]);
+    assert.equal(exposed.counters[0].malformed, malformed.length);
+  });
+
   test('what is no message in a frame is counted as malformed, as it is by itself', async () => {
     await raw.ask('initialize', 'P', FEATURES);
     for (const entry of [[6, 0, 0, null], [99, 1, 0, 0], 'text']) channel.port2.postMessage(entry);

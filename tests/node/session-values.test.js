@@ -235,15 +235,15 @@ test('what contains itself, or a part many times, arrives as it was', async () =
   assert.deepEqual(Object.keys(proto), ['__proto__', 'b']);
 });
 
-test('small values wait for others in one frame, and larger ones send it', async () => {
-  /** How many entries each frame has. */
-  const lengths = [];
+/** Two ends, the agent's frames as they are posted, and calls of one turn with the values. */
+async function framesOf(values, handlers = { take: () => 1 }) {
+  const frames = [];
   const ends = async () => {
     const { port1, port2 } = new MessageChannel();
     const transports = [port1, port2].map((port) => portTransport(port));
     const { post } = transports[0];
     transports[0].post = function (message, ...rest) {
-      if (Array.isArray(message)) lengths.push(message.length / 4);
+      frames.push(structuredClone(message));
       return post.call(this, message, ...rest);
     };
     return transports.map((transport) => ({
@@ -251,12 +251,146 @@ test('small values wait for others in one frame, and larger ones send it', async
       close: () => transport.close(),
     }));
   };
-  const { client } = await openPair({ take: () => 1 }, { ends });
+  const { client } = await openPair(handlers, { ends });
+  frames.length = 0;
+  const answers = await Promise.all(values.map((value) => client.call('take', value)));
+  return { frames, answers };
+}
+/** How many entries a frame has. */
+const lengthOf = (frame) => (typeof frame === 'string' ? JSON.parse(frame) : frame).length / 4;
+
+test('small values wait for others in one frame, and larger ones send it', async () => {
   const small = { at: [1, 'a', null] };
+  const odd = { at: undefined };
   const large = new Uint8Array(1);
-  lengths.length = 0;
-  await Promise.all(
-    [small, small, small, large, small, small].map((value) => client.call('take', value)),
+  const { frames } = await framesOf([small, small, odd, small, large, odd, odd]);
+  // What waits as text is one entry beside others.
+  assert.deepEqual(frames.map(lengthOf), [1, 4, 2]);
+  const plain = await framesOf([small, small, 'x'.repeat(1000), small]);
+  assert.deepEqual(
+    plain.frames.map((frame) => [typeof frame, lengthOf(frame)]),
+    [
+      ['string', 1],
+      ['string', 3],
+    ],
   );
-  assert.deepEqual(lengths, [1, 3, 2]);
+});
+
+test('what JSON would change is no text, and arrives as it was, in its turn', async () => {
+  const part = { x: 1 };
+  const sparse = [1, , 3]; // eslint-disable-line no-sparse-arrays
+  let reads = 0;
+  const VALUES = [
+    { a: undefined },
+    [undefined],
+    { a: NaN },
+    [-0],
+    -0,
+    [Infinity],
+    { a: 1n },
+    new Date(5),
+    { a: new Map([[1, { b: 2 }]]) },
+    new Set([1]),
+    { a: new Uint8Array([1]) },
+    new Uint8Array([1]).buffer,
+    /x/g,
+    new RangeError('no'),
+    sparse,
+    Object.assign([1, 2], { more: 3 }),
+    [part, part],
+    { toJSON: 1 },
+    Object.assign(Object.create({ toJSON: () => 'other' }), { a: 1 }),
+    new (class {
+      a = 1;
+      toJSON() {
+        return 'other';
+      }
+    })(),
+    new (class extends Array {
+      b = 2;
+    })(),
+    new Number(5),
+    new Boolean(false),
+    new String('text'),
+  ];
+  // And what it would not.
+  const bare = Object.create(null);
+  const SAME = [
+    [null],
+    'text "quoted" \u2028 \ud800 \0 é \u{1f600}',
+    0,
+    5e-324,
+    -1.7976931348623157e308,
+    true,
+    [],
+    {},
+    bare,
+    JSON.parse('{ "__proto__": { "polluted": 1 }, "constructor": null }'),
+    { 2: 'b', 1: 'a', z: [[[{ deep: [null] }]]] },
+    Array(300).fill(0),
+    Array(100).fill('x'.repeat(100)),
+    Array.from({ length: 40 }, (_, i) => ({ i })),
+    {
+      get read() {
+        return ++reads;
+      },
+    },
+  ];
+  // Each of them beside text, before it and after it.
+  const values = [...VALUES, ...SAME].flatMap((value, i) => [value, { i }]);
+  const { answers, frames } = await framesOf(['first', ...values], { take: (value) => value });
+  assert.ok(frames.some((frame) => typeof frame === 'string'));
+  const got = answers.slice(1).map(({ success, data, error }) => (success ? data : error));
+  for (const [i, value] of values.entries()) {
+    if (typeof value === 'object' && Object.hasOwn(value ?? {}, 'read')) continue;
+    assert.deepEqual(got[i], structuredClone(value), `value ${i}`);
+  }
+  const twice = got[VALUES.findIndex((value) => value[0] === part) * 2];
+  assert.equal(twice[0], twice[1]);
+  assert.equal(got[VALUES.indexOf(-0) * 2], -0);
+  assert.equal(Object.getPrototypeOf(got[values.indexOf(bare)]), Object.prototype);
+});
+
+test('a method on all objects that JSON would call changes nothing', async () => {
+  /** @type {any} */ (Object.prototype).toJSON = () => 'other';
+  try {
+    const values = [{ a: 1 }, { a: 1 }, [{ a: 1 }]];
+    const { answers } = await framesOf(values, { take: (value) => value });
+    assert.deepEqual(
+      answers.map(({ data }) => data.a ?? data[0].a),
+      [1, 1, 1],
+    );
+  } finally {
+    delete (/** @type {any} */ (Object.prototype).toJSON);
+  }
+});
+
+test('a getter that makes a call, or throws, spoils no other value', async () => {
+  let client;
+  const inner = [];
+  const values = [
+    { a: 1 },
+    {
+      b: 2,
+      get calls() {
+        inner.push(client.call('echo', { inner: inner.length }));
+        return { c: [3] };
+      },
+      d: { e: 4 },
+    },
+    {
+      get throws() {
+        throw new Error('no');
+      },
+    },
+    { f: 5 },
+  ];
+  ({ client } = await openPair({ echo: (value) => value }));
+  const answers = await Promise.all(values.map((value) => client.call('echo', value)));
+  assert.deepEqual(
+    answers.map(({ data, error }) => data ?? error.code),
+    [{ a: 1 }, { b: 2, calls: { c: [3] }, d: { e: 4 } }, 'INVALID_PARAMS', { f: 5 }],
+  );
+  assert.ok(inner.length);
+  for (const [i, answer] of inner.entries()) assert.deepEqual((await answer).data, { inner: i });
 });

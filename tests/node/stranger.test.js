@@ -59,7 +59,7 @@ async function strangerApp(options = {}) {
 describe('an agent made from the document', () => {
   test('has a session on a port, and agrees on everything', async () => {
     const { agent } = await strangerAgent();
-    for (const name of ['port', 'frames', 'liveness', 'streams'])
+    for (const name of ['port', 'frames', 'liveness', 'streams', 'text'])
       assert.equal(agent.session.features[`bridge.${name}`], true, name);
     assert.ok(agent.port);
   });
@@ -71,6 +71,8 @@ describe('an agent made from the document', () => {
     assert.equal((await call).data, 'reported');
     assert.deepEqual(call.progress, [{ progress: 1, total: 2, percentage: 50 }]);
     assert.equal((await agent.call('nothing', {})).error.code, 'UNKNOWN_CAPABILITY');
+    // In text that is not there.
+    assert.deepEqual((await agent.call('echo')).data, {});
   });
 
   test('cancels, and its call says so', async () => {

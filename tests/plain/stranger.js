@@ -11,12 +11,20 @@ const FEATURES = {
   'bridge.frames': true,
   'bridge.liveness': true,
   'bridge.streams': true,
+  'bridge.text': true,
 };
 
 /** Calls `on` for each entry of a frame, and for each message as an entry of kind 6. */
 function entries(data, on) {
-  if (!Array.isArray(data)) return on(6, 0, undefined, data);
-  for (let i = 0; i < data.length; i += 4) on(...data.slice(i, i + 4));
+  const isText = typeof data === 'string';
+  const frame = isText ? JSON.parse(data) : data;
+  if (!Array.isArray(frame)) return on(6, 0, undefined, data);
+  for (let i = 0; i < frame.length; i += 4) {
+    const [kind, key, a, b] = frame.slice(i, i + 4);
+    if (kind === 10) entries(b, on);
+    else if (isText && kind > 16) on(kind - 16, key, a, undefined);
+    else on(kind, key, a, b);
+  }
 }
 
 const message = (type, payload, id) => ({ type, id, timestamp: Date.now(), payload });
@@ -73,9 +81,10 @@ export class StrangerAgent {
     this.#calls.set(key, call);
     const window = stream ? [2, 1000] : [];
     const plain = !stream && !timeout && !progress;
-    this.port.postMessage(
-      plain ? [1, key, name, params] : [2, key, name, [params, timeout, progress, ...window]],
-    );
+    if (plain && params === undefined) this.port.postMessage(`[17,${key},"${name}",null]`);
+    else if (plain)
+      this.port.postMessage([10, 0, undefined, JSON.stringify([1, key, name, params])]);
+    else this.port.postMessage([2, key, name, [params, timeout, progress, ...window]]);
     return Object.assign(promise, call);
   }
 

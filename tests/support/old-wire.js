@@ -210,16 +210,24 @@ export async function record({ connect, expose }, upgrade) {
   return `${text.join('\n').replaceAll(id, NAMES.agent).replaceAll(sessionId, NAMES.app)}\n`;
 }
 
+/** The entries of a frame, whether they came as values or as text (docs/protocol.md#as-text). @returns {any[][]} */
+function entriesOf(frame) {
+  const isText = typeof frame === 'string';
+  const flat = isText ? JSON.parse(frame) : frame;
+  const entries = Array.from({ length: flat.length / 4 }, (_, i) => flat.slice(i * 4, i * 4 + 4));
+  return entries.flatMap(([kind, key, a, b]) => {
+    if (kind === 10) return entriesOf(b);
+    if (isText && a === null) a = undefined;
+    return [kind > 16 ? [kind - 16, key, a, undefined] : [kind, key, a, b]];
+  });
+}
+
 /** What a message or a frame says, one by one, without what is different each time. */
 function saidIn(data) {
-  const entries = [];
-  if (!Array.isArray(data)) entries.push(data);
-  else {
-    for (let i = 0; i < data.length; i += 4) {
-      const [kind, , , b] = data.slice(i, i + 4);
-      entries.push(kind === 6 ? b : data.slice(i, i + 4));
-    }
-  }
+  const isFrame = Array.isArray(data) || typeof data === 'string';
+  const entries = isFrame
+    ? entriesOf(data).map((entry) => (entry[0] === 6 ? entry[3] : entry))
+    : [data];
   return entries.map((entry) => {
     if (Array.isArray(entry)) {
       if (entry[0] === 3) entry = [3, entry[1], 0, entry[3]];
@@ -263,6 +271,7 @@ function asOfThen(said) {
   const payload = { ...said.payload, features: { ...said.payload.features } };
   delete payload.agentCapabilities;
   delete payload.features['bridge.outcomes'];
+  delete payload.features['bridge.text'];
   return { ...said, payload };
 }
 

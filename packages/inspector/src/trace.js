@@ -4,6 +4,7 @@ import { SESSIONS } from './abp-names.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
+import { readText } from '../../../js/wire/frames.js';
 
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
 /** @import { AnyCall, Endpoint, Observe, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
@@ -77,21 +78,30 @@ class Tracer {
   message(sent, data) {
     const direction = sent ? 'out' : 'in';
     safely(() => {
-      if (!Array.isArray(data)) {
+      const frame = typeof data === 'string' ? readText(data) : data;
+      if (!Array.isArray(frame)) {
         const type = getOwn(data, 'type');
         if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
         if (type === 'initialize-result')
           this.#prefix.questions = textOf(getOwn(getOwn(data, 'payload'), 'sessionId')) ?? '';
         return this.#tell({ type: 'message', direction, message: data });
       }
-      const frame = ++this.#frames;
-      const byAgent = sent === (this.#origin.side === 'agent');
-      for (let i = 0; i + 3 < data.length; i += 4) {
-        const [kind, key, a, b] = data.slice(i, i + 4);
-        const message = this.#shown(kind, key, a, b, byAgent);
-        this.#tell({ type: 'message', direction, frame, message });
-      }
+      this.#frames++;
+      this.#entries(frame, direction, sent === (this.#origin.side === 'agent'));
     });
+  }
+
+  /** @param {unknown[]} entries @param {'in' | 'out'} direction @param {boolean} byAgent whether an agent sends them */
+  #entries(entries, direction, byAgent) {
+    for (let i = 0; i + 3 < entries.length; i += 4) {
+      const [kind, key, a, b] = entries.slice(i, i + 4);
+      if (kind === FrameKind.TEXT) {
+        this.#entries(readText(b) ?? [], direction, byAgent);
+        continue;
+      }
+      const message = this.#shown(kind, key, a, b, byAgent);
+      this.#tell({ type: 'message', direction, frame: this.#frames, message });
+    }
   }
 
   /**

@@ -1,7 +1,7 @@
 /** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { FrameWriter, MAX_FRAME_ENTRIES } from '../../../js/wire/frames.js';
+import { FrameWriter, isFrame } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { Receiver } from '../../../js/transports/receiver.js';
@@ -87,7 +87,7 @@ class PortChannel extends Receiver {
   /** @param {unknown} data */
   #heard(data) {
     if (data === BYE) return this.#gone();
-    if (!Array.isArray(data) || data.length > MAX_FRAME_ENTRIES * 4) return;
+    if (!isFrame(data)) return;
     for (let i = 0; i < data.length && !this.stopped; i += 4)
       if (data[i] === FrameKind.MESSAGE) this.receive(data[i + 3]);
   }

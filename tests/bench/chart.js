@@ -1,7 +1,15 @@
-/** The comparison as an SVG: a panel a measure, a dot a library on a logarithmic scale, best first. */
+/** The results as SVG. The comparison has a panel a measure, a dot a library on a logarithmic scale, best first. */
 
-const SHOWN = ['oneAtATime', 'inFlight', 'signal', 'connect', 'heap', 'bytes'];
-const UNITS = { heap: 'bytes, both sides', bytes: 'KB gzipped, both sides' };
+const RATIO = '× raw port, across origins';
+/** What is shown, and its unit. */
+const SHOWN = {
+  'one at a time': RATIO,
+  '1,000 in flight': RATIO,
+  'abort to signal': RATIO,
+  'connect, later visit': RATIO,
+  'bytes a pending call': 'bytes, both sides',
+  'KB to download': 'KB gzipped, both sides',
+};
 const [WIDTH, LINE, TOP, LABEL, VALUE, ACROSS, GAP] = [288, 15, 40, 92, 38, 3, 16];
 
 // Transparent behind, and colours for either theme.
@@ -18,12 +26,11 @@ text { fill: #9198a1 } .title { fill: #f0f6fc } .axis { stroke: #3d444d } .ours 
 
 const short = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
-function panel(names, column, { key, title }, ours, x0, y0) {
+function panel(names, column, [title, unit], ours, x0, y0) {
   const shown = names
     .filter((name) => column[name])
     .sort((a, b) => column[a].median - column[b].median);
-  const ratios = !UNITS[key];
-  const unit = UNITS[key] ?? '× raw port, across origins';
+  const ratios = unit === RATIO;
   const values = shown.map((name) => column[name].median).concat(ratios ? 1 : []);
   const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log);
   const width = WIDTH - LABEL - VALUE - GAP * 2;
@@ -51,24 +58,71 @@ function panel(names, column, { key, title }, ours, x0, y0) {
   ].join('\n');
 }
 
-/**
- * @param {string[]} names
- * @param {Record<string, Record<string, { median: number, from?: number, to?: number }>>} table by column
- * @param {{ key: string, title: string }[]} columns
- * @param {string} ours
- */
-export function chart(names, table, columns, ours) {
-  const height = TOP + names.length * LINE + GAP;
-  const panels = SHOWN.map((key, i) => {
-    const column = columns.find((c) => c.key === key);
-    const [x0, y0] = [(i % ACROSS) * WIDTH, Math.floor(i / ACROSS) * height];
-    return panel(names, table[key], column, ours, x0, y0);
-  });
-  const box = `0 0 ${WIDTH * ACROSS} ${height * Math.ceil(SHOWN.length / ACROSS)}`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" role="img">
-<title>What calls cost with each library: logarithmic, less is better, the line is the raw port</title>
+/** @param {string} title @param {number} width @param {number} height @param {string[]} panels */
+const picture = (
+  title,
+  width,
+  height,
+  panels,
+) => `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img">
+<title>${title}</title>
 <style>${STYLE}</style>
 ${panels.join('\n')}
 </svg>
 `;
+
+/**
+ * @param {string[]} names
+ * @param {Record<string, Record<string, { median: number, from?: number, to?: number }>>} table by column
+ * @param {string} ours
+ */
+export function chart(names, table, ours) {
+  const height = TOP + names.length * LINE + GAP;
+  const panels = Object.entries(SHOWN).map((shown, i) => {
+    const [x0, y0] = [(i % ACROSS) * WIDTH, Math.floor(i / ACROSS) * height];
+    return panel(names, table[shown[0]], shown, ours, x0, y0);
+  });
+  return picture(
+    'What calls cost with each library: logarithmic, less is better, the line is the raw port',
+    WIDTH * ACROSS,
+    height * Math.ceil(panels.length / ACROSS),
+    panels,
+  );
+}
+
+/**
+ * A panel a row, a point a count: counts are logarithmic, and what was measured begins at 0, so that what is flat looks flat.
+ * @param {Record<string, { counts: number[], rows: Record<string, number[]> }>} growth by what there are more and more of
+ */
+export function growthChart(growth) {
+  const [TALL, LOW, HIGH] = [150, 60, 118];
+  const columns = Math.max(...Object.values(growth).map(({ rows }) => Object.keys(rows).length));
+  const panels = Object.entries(growth).flatMap(([what, { counts, rows }], line) =>
+    Object.entries(rows).map(([title, values], column) => {
+      const [x0, y0] = [column * WIDTH, line * TALL];
+      const step = (WIDTH - 70) / Math.max(1, counts.length - 1);
+      const most = Math.max(...values);
+      const x = (i) => (x0 + 30 + i * step).toFixed(1);
+      const y = (value) => (y0 + HIGH - (Math.max(0, value) / most) * (HIGH - LOW)).toFixed(1);
+      const points = values.map((value, i) => [
+        `<circle class="ours" cx="${x(i)}" cy="${y(value)}" r="4"/>`,
+        `<text x="${x(i)}" y="${y(value) - 8}" text-anchor="middle">${short(value)}</text>`,
+        `<text x="${x(i)}" y="${y0 + HIGH + 15}" text-anchor="middle">${counts[i].toLocaleString('en')}</text>`,
+      ]);
+      return [
+        `<text class="title" x="${x0 + 4}" y="${y0 + 14}">${title}</text>`,
+        `<text x="${x0 + 4}" y="${y0 + 29}">by ${what}</text>`,
+        `<path class="axis" d="M${x(0)} ${y0 + HIGH}H${x(counts.length - 1)}"/>`,
+        `<path class="half" fill="none" d="M${values.map((value, i) => `${x(i)} ${y(value)}`).join('L')}"/>`,
+        ...points.flat(),
+      ].join('\n');
+    }),
+  );
+  const height = TALL * Object.keys(growth).length;
+  return picture(
+    'What calls cost and keep as more and more are pending',
+    WIDTH * columns,
+    height,
+    panels,
+  );
 }

@@ -1,95 +1,68 @@
 /** What the bridge costs by itself: rows, as ratios within this run where that makes sense. */
-import { inOneFile } from '../../scripts/size.js';
-import { spread } from './peers.js';
+import { hostPage, weigher } from './peers.js';
+import { ACROSS, OURS, spread } from './shared.js';
+
+export const BY_ITSELF = 'the bridge by itself';
 
 /**
- * @typedef {{ what: string, value: number, low?: number, high?: number, target: number, more?: string }} Row
+ * By row: what was measured.
  * @param {Awaited<ReturnType<import('../support/browser.js').sites>>} site
- * @param {boolean} quick
- * @returns {Promise<Row[]>}
+ * @param {import('./peers.js').How} how
  */
-export async function ours(site, quick) {
-  const page = await site.browser.newPage();
-  await page.goto(`${site.hostOrigin}/tests/bench/pages/bench.html`);
-  await page.waitForFunction(() => window.isReady);
-  const appUrl = `${site.appOrigin}/tests/bench/pages/echo.html?${encodeURIComponent(site.hostOrigin)}`;
-  await page.evaluate((src) => window.open_(src), appUrl);
+export async function ours(site, { quick, wants, log }) {
+  const table = {};
+  if (!wants(BY_ITSELF)) return {};
+  const { context, page, ask, open } = await hostPage(site, site.appOrigin);
+  await open('raw-port');
+  await open(OURS);
+  const row = (what, entry) => (table[what] = { [OURS]: entry });
 
-  const rows = [];
-  const row = (what, value, target, more = {}) => rows.push({ what, value, target, ...more });
-  const rowOfRatios = (what, ratios, target) => {
-    const { median, low, high } = spread(ratios);
-    row(what, median, target, { low, high });
-  };
-
-  /** The ratios of rounds to their floor. */
-  async function compare(what, target, rounds, round) {
-    await round();
+  const buffer = `100 MiB moved, ${ACROSS}`;
+  if (wants(BY_ITSELF, buffer)) {
     const ratios = [];
-    for (let i = 0; i < (quick ? 3 : rounds); i++) {
-      const [mine, floor] = await round();
-      ratios.push(mine / floor);
+    for (let i = 0; i < (quick ? 2 : 9); i++) {
+      const [[mine], [floor]] = await ask('pair', OURS, 'move', [100 << 20, 1], 1);
+      if (i) ratios.push(mine / floor); // the first was cold
     }
-    rowOfRatios(what, ratios, target);
+    row(buffer, spread(ratios));
+    log('100 MiB');
   }
 
-  await compare('one call at a time / bare MessagePort echo', 1.05, 15, () =>
-    page.evaluate((n) => window.oneAtATime(n), quick ? 100 : 500),
-  );
-  await compare('1,000 in flight / bare MessagePort echo', 0.1, 11, () =>
-    page.evaluate(() => window.inFlight(1000, 3)),
-  );
-  await compare('100 MiB ArrayBuffer by transfer / bare', 1.2, 15, () =>
-    page.evaluate(() => window.transfer(100 << 20)),
-  );
   // Before any memory is there to be used again.
-  const [caller, callee] = await page.evaluate((n) => window.corePending(n), 100_000);
+  const pending = 'core, bytes a pending call, 100,000 pending,';
+  const sides = ["caller's side", "callee's side"].map((side) => `${pending} ${side}`);
+  if (sides.some((side) => wants(BY_ITSELF, side))) {
+    const bytes = await ask('corePending', 100_000);
+    sides.forEach((side, i) => row(side, { median: bytes[i] }));
+  }
   for (const inFlight of quick ? [10, 1000] : [10, 1000, 100_000, 1_000_000]) {
-    const text = [];
-    const numbers = [];
+    const titles = ['text ids / Map of them', 'call numbers / Map of them'].map(
+      (ids) => `core, ${inFlight.toLocaleString('en')} in flight, ${ids}`,
+    );
+    if (!titles.some((title) => wants(BY_ITSELF, title))) continue;
+    const ratios = [[], []];
     // Engines compile what is hot while it runs: neither side is measured cold.
-    await page.evaluate(() => window.core(10, 200_000));
+    await ask('core', 10, 200_000);
     for (let i = 0; i < (quick ? 1 : inFlight > 1e5 ? 3 : 5); i++) {
-      const [a, b, map] = await page.evaluate(
-        ([n, calls]) => window.core(n, calls),
-        [inFlight, quick ? 20_000 : 300_000],
-      );
-      text.push(a / map);
-      numbers.push(b / map);
+      const [text, texts, number, numbers] = await ask('core', inFlight, quick ? 20_000 : 300_000);
+      ratios[0].push(text / texts);
+      ratios[1].push(number / numbers);
     }
-    const label = inFlight.toLocaleString('en');
-    rowOfRatios(`core, ${label} in flight, text ids / JS Map`, text, 0.8);
-    rowOfRatios(`core, ${label} in flight, call numbers / JS Map`, numbers, 0.35);
+    titles.forEach((title, i) => row(title, spread(ratios[i])));
   }
-  row("core, bytes a pending call, caller's side, 100,000 pending", caller, 100);
-  row("core, bytes a pending call, callee's side, 100,000 pending", callee, 100);
-  row('download of both sides, KB gzipped', (await inOneFile('both')) / 1000, 14);
+  log('core');
 
-  // Memory after the first tenth and at the end, in both documents, after a forced collection.
-  const sessions = [
-    await page.context().newCDPSession(page),
-    await page.context().newCDPSession(page.frames()[1]),
-  ];
-  async function heap() {
-    let total = 0;
-    for (const session of sessions) {
-      await session.send('HeapProfiler.collectGarbage');
-      const { usedSize, backingStorageSize = 0 } = await session.send('Runtime.getHeapUsage');
-      total += usedSize + backingStorageSize;
-    }
-    return total;
+  const calls = quick ? 20_000 : 300_000;
+  const grown = `memory after ${calls.toLocaleString('en')} calls, a tenth cancelled / after the first tenth`;
+  if (wants(BY_ITSELF, grown)) {
+    const weigh = await weigher(context, page);
+    const sum = async () => (await weigh()).reduce((a, b) => a + b);
+    await ask('many', OURS, calls / 10);
+    const early = await sum();
+    await ask('many', OURS, (calls / 10) * 9);
+    row(grown, { median: (await sum()) / early });
+    log('memory');
   }
-  const calls = quick ? 20_000 : 1_000_000;
-  await page.evaluate((n) => window.many(n), calls / 10);
-  const early = await heap();
-  await page.evaluate((n) => window.many(n), (calls / 10) * 9);
-  const late = await heap();
-  row(
-    `memory after ${calls.toLocaleString('en')} calls, a tenth cancelled / after the first tenth`,
-    late / early,
-    1.05,
-    { more: `${(early / 1e6).toFixed(1)} MB, ${(late / 1e6).toFixed(1)} MB` },
-  );
-  await page.close();
-  return rows;
+  await context.close();
+  return { [BY_ITSELF]: table };
 }

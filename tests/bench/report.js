@@ -1,120 +1,136 @@
-/** The results as tables for the terminal and for docs/benchmarks.md, and the chart. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { chart } from './chart.js';
+/** The results as tables for the terminal and for docs/benchmarks.md, as numbers to be read back, and as pictures. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { format, resolveConfig } from 'prettier';
+import { chart, growthChart } from './chart.js';
+import { GROWTH } from './growth.js';
+import { BY_ITSELF } from './ours.js';
 import { putInto } from './page.js';
-import { FLOOR } from './peers.js';
-import { STREAM_COLUMNS } from './streams.js';
+import { ACROSS, BOUND, FLOOR, HEAP, NAMES, OURS, SAME } from './shared.js';
+import { STREAMING, STREAMS } from './streams.js';
 
-const root = new URL('../../', import.meta.url);
-const OURS = 'abp-bridge';
+const docs = new URL('../../docs/', import.meta.url);
+const rowsFile = new URL('benchmarks.json', docs);
 const FLOORS = [FLOOR, 'raw-window'];
+const ALL = [...new Set([...NAMES.slice(0, 2), ...STREAMING, ...NAMES])];
 
-/** The columns of the comparison. Less is better in each. `target`: of ours, across origins. */
-export const COLUMNS = [
-  { key: 'oneAtATime', title: 'one at a time', target: 1.05 },
-  { key: 'inFlight', title: '1,000 in flight', target: 0.1 },
-  { key: 'copy', title: '1 MiB copied' },
-  { key: 'move', title: '1 MiB moved' },
-  { key: 'connect', title: 'connect' },
-  { key: 'signal', title: 'abort to signal', target: 1.1 },
-  { key: 'settled', title: 'abort to settled' },
-  { key: 'heap', title: 'bytes a pending call' },
-  { key: 'bytes', title: 'KB to download' },
-];
-
-/** By column and library: a number, and how to write it. */
-function tableOf({ names, tables, heap, bytes }, where) {
-  const table = structuredClone(tables[where]);
-  if (where === 'across origins') {
-    const each = (value) =>
-      Object.fromEntries(names.map((name) => [name, { median: value(name) }]));
-    table.heap = each((name) => heap[name].both);
-    table.bytes = each((name) => bytes[name].together / 1000);
-  }
-  return table;
-}
+const budgets = JSON.parse(readFileSync(new URL('../size/budgets.json', import.meta.url), 'utf8'));
+/** What ours are to be at most, by table and column. */
+const TARGETS = {
+  [ACROSS]: {
+    'one at a time': 1.05,
+    '1,000 in flight': 0.08,
+    'connect, first visit': 3,
+    'connect, later visit': 2,
+    'abort to signal': 1.1,
+    'abort to settled': 1.2,
+    [HEAP]: 400,
+    'KB to download': budgets['esbuild, split'].both / 1000,
+  },
+  [SAME]: { 'one at a time': 1.1, '1,000 in flight': 0.12 },
+  [STREAMS]: { '64 KiB moved': 1.1, 'first chunk': 1.1 },
+  [BY_ITSELF]: {},
+};
 
 /** Two digits that mean something: what is large is told whole. */
 const digits = (value) =>
   value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 const cell = (entry) => (entry ? `${digits(entry.median)}${entry.early ? '*' : ''}` : '–');
+/** A number and its middle half. */
+const withSpread = (entry) =>
+  entry?.from === undefined
+    ? cell(entry)
+    : `${cell(entry)} (${digits(entry.from)} to ${digits(entry.to)})`;
+
+/** What is in a table besides our own rows is not of a library. */
+const titlesOf = (table) => Object.keys(table).filter((title) => title !== BOUND);
+const namesOf = (table) =>
+  ALL.filter((name) => titlesOf(table).some((title) => table[title][name]));
 
 /**
  * The libraries that are first, and those that are not to be told from the first: the middle halves of their
  * rounds overlap. Not the floors, nor what settles too early to be compared.
  */
-function leading(table, key, names) {
-  const able = names.filter(
-    (name) => !FLOORS.includes(name) && table[key][name] && !table[key][name].early,
-  );
-  const column = table[key];
+function leading(column) {
+  const able = Object.keys(column).filter((name) => !FLOORS.includes(name) && !column[name].early);
   able.sort((a, b) => column[a].median - column[b].median);
   const { median, to = median } = column[able[0]];
   return able.filter((name) => (column[name].from ?? column[name].median) <= to);
 }
 
-const wheres = ({ tables }) => Object.keys(tables);
+const isOf = (title, what) => title.startsWith(what);
+const libraries = (tables) => Object.entries(tables).filter(([place]) => place !== BY_ITSELF);
 
-/** Prints it all. Returns how many targets are missed. */
-export function print({ where, rows, comparison }) {
+/** Our own rows, by table. @returns {import('./check.js').Rows} */
+export function rowsOf(tables) {
+  const round = (value) => value && Number(value.toPrecision(4));
+  return Object.fromEntries(
+    Object.entries(tables).map(([place, table]) => [
+      place,
+      Object.fromEntries(
+        titlesOf(table)
+          .filter((title) => table[title][OURS])
+          .map((title) => {
+            const { median, from, to } = table[title][OURS];
+            return [title, { median: round(median), from: round(from), to: round(to) }];
+          }),
+      ),
+    ]),
+  );
+}
+
+/** The rows that were written last. @returns {import('./check.js').Rows} */
+export const readRows = () => JSON.parse(readFileSync(rowsFile, 'utf8')).rows;
+
+/** Each row of ours: what it is, what was measured, and its target. */
+const ownRows = (tables) =>
+  Object.entries(tables).flatMap(([place, table]) =>
+    Object.entries(table).flatMap(([title, { [OURS]: mine, 'json-text': bound }]) => {
+      const target = TARGETS[place][title];
+      const isBound = title === BOUND && bound;
+      if (!isBound && (!mine || (target === undefined && place !== BY_ITSELF))) return [];
+      const what = place === BY_ITSELF ? title : `${title}, ${place}`;
+      const missed = mine?.median > target ? ', missed' : '';
+      const aim = target === undefined ? '' : `${digits(target)}${missed}`;
+      return [[what, withSpread(mine ?? bound), aim]];
+    }),
+  );
+
+/** Prints it all. */
+export function print({ where, tables, growth }) {
   console.log(where);
-  const missed = rows.filter(({ value, target }) => value > target);
-  if (rows.length) {
-    console.table(
-      rows.map(({ what, value, low, high, target, more = '' }) => ({
-        what,
-        value: Number(value.toFixed(2)),
-        spread: low === undefined ? '' : `${digits(low)} to ${digits(high)}`,
-        target,
-        ok: value <= target ? '' : 'MISSED',
-        more,
-      })),
+  for (const [place, table] of libraries(tables)) {
+    const names = namesOf(table);
+    const show = (text) =>
+      console.table(
+        Object.fromEntries(
+          names.map((name) => [
+            name,
+            Object.fromEntries(titlesOf(table).map((title) => [title, text(table[title][name])])),
+          ]),
+        ),
+      );
+    console.log(`${place}: the ratio to ${FLOOR}, its median and its middle half over the rounds`);
+    show(withSpread);
+    console.log('milliseconds, or bytes in the host and in the app, for orientation:');
+    show((entry) =>
+      (entry?.sides ?? [entry?.ms])
+        .map((value) => value && Number(value.toPrecision(3)))
+        .join(' + '),
     );
-  }
-  if (!comparison) return missed.length;
-  const { names } = comparison;
-  for (const place of wheres(comparison)) {
-    const table = tableOf(comparison, place);
-    console.log(`${place}: the ratio to ${FLOOR}, its median and its ends over the rounds`);
-    const columns = COLUMNS.filter(({ key }) => table[key]);
-    const line = (name) =>
-      columns.map(({ key, title }) => {
-        const entry = table[key][name];
-        const ends =
-          entry?.low === undefined ? '' : ` (${digits(entry.low)}–${digits(entry.high)})`;
-        return [title, `${cell(entry)}${ends}`];
-      });
-    console.table(Object.fromEntries(names.map((name) => [name, Object.fromEntries(line(name))])));
-    console.log('milliseconds, for orientation:');
-    const ms = (name) =>
-      columns
-        .filter(({ key }) => table[key][name]?.ms)
-        .map(({ key, title }) => [title, Number(table[key][name].ms.toPrecision(3))]);
-    console.table(Object.fromEntries(names.map((name) => [name, Object.fromEntries(ms(name))])));
-    if (!names.includes(OURS)) continue;
-    for (const { key, title, target } of columns) {
-      const mine = table[key][OURS];
-      const ahead = leading(table, key, names);
+    for (const title of titlesOf(table)) {
+      const ahead = table[title][OURS] ? leading(table[title]) : [OURS];
       if (!ahead.includes(OURS)) console.log(`${place}, ${title}: first is ${ahead.join(', ')}`);
-      if (place !== 'across origins' || target === undefined || mine.median <= target) continue;
-      console.log(`${place}, ${title}: ${cell(mine)} MISSES its target of ${target}`);
-      missed.push(title);
     }
   }
-  console.table(
-    Object.fromEntries(
-      names.map((name) => [
-        name,
-        {
-          'pending call, host': Math.round(comparison.heap[name].host),
-          'pending call, app': Math.round(comparison.heap[name].app),
-          'download, both sides in one': comparison.bytes[name].together,
-          'download, a bundle a page': comparison.bytes[name].apart,
-        },
-      ]),
-    ),
-  );
-  return missed.length;
+  console.table(ownRows(tables).map(([what, measured, target]) => ({ what, measured, target })));
+  for (const [what, { counts, rows }] of Object.entries(growth ?? {})) {
+    console.log(`by ${what}`);
+    const line = (values) =>
+      Object.fromEntries(counts.map((count, i) => [count, digits(values[i])]));
+    console.table(
+      Object.fromEntries(Object.entries(rows).map(([row, values]) => [row, line(values)])),
+    );
+  }
 }
 
 const markdownTable = (head, lines) =>
@@ -122,77 +138,76 @@ const markdownTable = (head, lines) =>
     .map((cells) => `| ${cells.join(' | ')} |`)
     .join('\n');
 
-const comparisonTable = (comparison, place) =>
-  tableOfLibraries(comparison.names, tableOf(comparison, place), COLUMNS, place);
-
-function tableOfLibraries(names, table, known, corner) {
-  const columns = known.filter(({ key }) => table[key]);
-  const strong = (key, name) =>
-    leading(table, key, names).includes(name)
-      ? `**${cell(table[key][name])}**`
-      : cell(table[key][name]);
+function tableOfLibraries(tables, place, chosen = () => true) {
+  const table = tables[place];
+  const titles = titlesOf(table).filter(chosen);
+  const strong = (title, name) =>
+    leading(table[title]).includes(name)
+      ? `**${cell(table[title][name])}**`
+      : cell(table[title][name]);
   return markdownTable(
-    [corner, ...columns.map(({ title }) => title)],
-    names.map((name) => [name, ...columns.map(({ key }) => strong(key, name))]),
+    [place, ...titles],
+    namesOf(table).map((name) => [name, ...titles.map((title) => strong(title, name))]),
   );
 }
 
-function markdown({ where, rows, comparison }) {
-  const own = rows.map(({ what, value, low, high, target }) => [
-    what,
-    `${digits(value)}${low === undefined ? '' : ` (${digits(low)} to ${digits(high)})`}`,
-    value <= target ? digits(target) : `${digits(target)}, missed`,
-  ]);
-  return `${where}. Times are ratios to the raw port, measured right before or after; each is the median over the rounds;
+const markdown = ({
+  where,
+  tables,
+}) => `${where}. Times are ratios to the raw port, measured right before or after; each is the median over the rounds;
 memory and download are of both sides together. Less is better. Bold is the best of the libraries, with those
-whose rounds cannot be described apart from its own.
+whose rounds cannot be told apart from its own.
 
 ![One chart a measure, a dot a library](bench.svg)
 
-${wheres(comparison)
-  .map((place) => comparisonTable(comparison, place))
-  .join('\n\n')}
+${tableOfLibraries(tables, ACROSS, (title) => !isOf(title, 'page,'))}
+
+${tableOfLibraries(tables, SAME)}
 
 \\* settles at the caller's own abort, whether or not the app has stopped: not compared. – cannot do it.
 
-${markdownTable(['the bridge by itself', 'measured (lowest to highest)', 'target'], own)}`;
-}
+From the navigation to the host's page to the first answer, which is mostly what a browser needs for two pages:
 
-/** Prints what streams cost. */
-export function printStreams({ names, table }) {
-  console.log(`streams, across origins: the ratio to ${FLOOR}, its median and its ends`);
-  const lines = names.map((name) => {
-    const line = STREAM_COLUMNS.map(({ key, title }) => {
-      const entry = table[key][name];
-      const ends = entry?.low === undefined ? '' : ` (${digits(entry.low)}–${digits(entry.high)})`;
-      return [title, `${cell(entry)}${ends}`];
-    });
-    return [name, Object.fromEntries(line)];
-  });
-  console.table(Object.fromEntries(lines));
-  for (const { key, title } of STREAM_COLUMNS) {
-    const ahead = leading(table, key, names);
-    if (!ahead.includes(OURS)) console.log(`streams, ${title}: first is ${ahead.join(', ')}`);
-  }
-}
+${tableOfLibraries(tables, ACROSS, (title) => isOf(title, 'page,'))}
 
-const markdownOfStreams = ({ where, streams: { names, table } }) => `${where}. Times are ratios
+${markdownTable(['the bridge', 'measured (middle half of the rounds)', 'target'], ownRows(tables))}`;
+
+const markdownOfStreams = ({ where, tables }) => `${where}. Times are ratios
 to the raw port, which sends without waiting for its reader; \`readable-stream\` is the engine's own, transferred. The last
 column is what is made for a reader that has read one chunk of 64 KiB and pauses. Less is better.
 
-${tableOfLibraries(names, table, STREAM_COLUMNS, 'streams across origins')}
+${tableOfLibraries(tables, STREAMS)}
 
 – cannot do it.`;
 
-/** Writes docs/benchmarks.md, between its markers, and the chart. */
+const markdownOfGrowth = ({ where, growth }) => `${where}.
+
+![A line a measure, by pending calls and by connections](growth.svg)
+
+${Object.entries(growth)
+  .map(([what, { counts, rows }]) =>
+    markdownTable(
+      [what, ...counts.map((count) => count.toLocaleString('en'))],
+      GROWTH.filter((row) => rows[row]).map((row) => [row, ...rows[row].map(digits)]),
+    ),
+  )
+  .join('\n\n')}`;
+
+/** Writes docs/benchmarks.md, between its markers, the rows to be read back, and the pictures. */
 export async function write(results) {
-  const { comparison, streams } = results;
-  await putInto(new URL('docs/benchmarks.md', root), {
-    ...(streams && { streams: markdownOfStreams(results) }),
-    ...(comparison && { bench: markdown(results) }),
+  const { where, tables, growth } = results;
+  await putInto(new URL('benchmarks.md', docs), {
+    ...(tables[STREAMS] && { streams: markdownOfStreams(results) }),
+    ...(tables[ACROSS] && { bench: markdown(results) }),
+    ...(growth && { growth: markdownOfGrowth(results) }),
   });
-  if (!comparison) return;
-  mkdirSync(new URL('docs', root), { recursive: true });
-  const table = tableOf(comparison, 'across origins');
-  writeFileSync(new URL('docs/bench.svg', root), chart(comparison.names, table, COLUMNS, OURS));
+  const before = tables[ACROSS] ? {} : readRows();
+  const text = JSON.stringify({ where, rows: { ...before, ...rowsOf(tables) } });
+  writeFileSync(
+    rowsFile,
+    await format(text, { ...(await resolveConfig(rowsFile)), parser: 'json' }),
+  );
+  if (tables[ACROSS])
+    writeFileSync(new URL('bench.svg', docs), chart(namesOf(tables[ACROSS]), tables[ACROSS], OURS));
+  if (growth) writeFileSync(new URL('growth.svg', docs), growthChart(growth));
 }

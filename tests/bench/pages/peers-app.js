@@ -11,6 +11,15 @@ const seen = { started: Promise.withResolvers(), aborted: Promise.withResolvers(
 const held = [];
 /** Chunks that the latest stream has made. */
 let made = 0;
+/** Chunks that were made for the next stream before it is timed. */
+let ready = [];
+
+/**
+ * A chunk: text, or bytes whose memory has been written to. Each is a new object, since a structured clone writes an object once in a
+ * message, however often it is in there. (Parsed: engines put off what joins or repeats a text, until it is sent.)
+ */
+const chunkOf = ({ size, bytes }) =>
+  bytes ? new Uint8Array(size).fill(1) : JSON.parse(JSON.stringify('x'.repeat(size)));
 /** For how many ms the next `wait` goes on after its signal has fired. */
 let lingers = 0;
 
@@ -31,10 +40,10 @@ const handlers = {
       signal.addEventListener('abort', stop, { once: true });
       seen.started.resolve(now());
     }),
-  /** Chunks: text, or bytes whose memory has been written to, as new ones where they are moved. */
-  *rows({ size, bytes, moves, count }) {
-    const chunk = bytes ? new Uint8Array(size).fill(1) : 'x'.repeat(size);
-    for (made = 0; made < count; made++) yield moves ? new Uint8Array(size).fill(1) : chunk;
+  *rows(params) {
+    const chunks = ready;
+    ready = [];
+    for (made = 0; made < params.count; made++) yield chunks[made] ?? chunkOf(params);
   },
   // Whatever a real handler waits for holds it.
   pend: () => new Promise((resolve) => held.push(resolve)),
@@ -42,6 +51,16 @@ const handlers = {
 
 const [channel, side] = [new MessageChannel(), new MessageChannel()];
 side.port1.onmessage = async ({ data: what }) => {
+  if (what.make) {
+    ready = Array.from({ length: what.make.count }, () => chunkOf(what.make));
+    return side.port1.postMessage(true);
+  }
+  if (what.connections) {
+    const channels = Array.from({ length: what.connections }, () => new MessageChannel());
+    for (const { port1: port } of channels) PEERS[name].app({ port, isPort: true }, handlers);
+    const ports = channels.map(({ port2 }) => port2);
+    return side.port1.postMessage(ports, ports);
+  }
   if (what === 'now') return side.port1.postMessage(now());
   if (what === 'made') return side.port1.postMessage(made);
   if (what === 'linger') return side.port1.postMessage((lingers = 50));

@@ -1,9 +1,9 @@
 // The host page of the comparison: opens a frame for each library, and times one thing at a time. Whatever
 // is timed is timed for the floor too, right before or after, so that each ratio compares adjacent runs.
 import * as PEERS from '../peers/index.js';
+import { core, corePending } from './core.js';
+import { params } from './params.js';
 
-/** A record such as an agent sends. */
-const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };
 const FLOOR = 'raw-port';
 const sides = new Map();
 const now = () => performance.timeOrigin + performance.now();
@@ -34,10 +34,11 @@ async function open(name, appUrl) {
     });
   const start = performance.now();
   const peer = { value: (answer) => answer, ...(await PEERS[name].host({ port, iframe, origin })) };
-  const answer = await peer.echo?.(PARAMS);
+  const sent = params();
+  const answer = await peer.echo?.(sent);
   const connect = performance.now() - start;
   sides.set(name, { ...peer, ask, iframe });
-  if (peer.echo) await check(name, peer, answer);
+  if (peer.echo) await check(name, peer, sent, answer);
   const can = { moves: 'move' in peer, aborts: 'wait' in peer };
   if (!can.aborts) return { connect, ...can };
   // Whether a caller waits for its handler to stop, which takes this one a while. Where an abort fires no
@@ -47,11 +48,11 @@ async function open(name, appUrl) {
   return { connect, ...can, early: settled < lingers / 2 };
 }
 
-async function check(name, { value, size, move }, echo) {
+async function check(name, { value, size, move }, sent, echo) {
   const must = (holds, what) => {
     if (!holds) throw new Error(`${name}: ${what}`);
   };
-  must(JSON.stringify(value(echo)) === JSON.stringify(PARAMS), 'the echo is another');
+  must(JSON.stringify(value(echo)) === JSON.stringify(sent), 'the echo is another');
   must(value(await size(new Uint8Array(1000))) === 1000, 'not all bytes arrive');
   if (move) {
     const bytes = new Uint8Array(1000);
@@ -97,6 +98,12 @@ function close(name) {
   sides.delete(name);
 }
 
+/**
+ * Params for so many calls, each an object of its own: no agent sends one object twice, and a structured clone writes an object once in
+ * a message, however often it is in there. They are made before anything is timed, for each library alike.
+ */
+const paramsFor = (n) => Array.from({ length: n }, params);
+
 async function time(work) {
   const start = performance.now();
   await work();
@@ -112,13 +119,15 @@ const measures = {
   },
   oneAtATime(name, n) {
     const { echo } = sides.get(name);
+    const list = paramsFor(n);
     return time(async () => {
-      for (let i = 0; i < n; i++) await echo(PARAMS);
+      for (const each of list) await echo(each);
     });
   },
   inFlight(name, n) {
-    const { echo } = sides.get(name);
-    return time(() => Promise.all(Array.from({ length: n }, () => echo(PARAMS))));
+    const { echo, burst } = sides.get(name);
+    const list = paramsFor(n);
+    return time(() => (burst ? burst(list) : Promise.all(list.map((each) => echo(each)))));
   },
   copy: (name, bytes, n) => measures.bytes(name, bytes, n, 'size'),
   move: (name, bytes, n) => measures.bytes(name, bytes, n, 'move'),
@@ -130,13 +139,16 @@ const measures = {
       for (const buffer of buffers) await peer[how](buffer);
     });
   },
-  /** Reads a stream to its end. */
-  stream: (name, params) =>
-    time(async () => {
+  /** Reads a stream to its end. Its chunks are there before. */
+  async stream(name, params) {
+    const { ask, stream } = sides.get(name);
+    await ask({ make: params });
+    return time(async () => {
       let count = 0;
-      for await (const chunk of await sides.get(name).stream(params)) count += chunk.length > 0;
+      for await (const chunk of await stream(params)) count += chunk.length > 0;
       if (count !== params.count) throw new Error(`${name}: ${count} chunks`);
-    }),
+    });
+  },
   /** From asking for a stream to its first chunk. */
   async first(name, params) {
     const start = performance.now();
@@ -194,11 +206,50 @@ async function skew() {
 
 /** Makes calls that stay pending, and waits until the other side has them. */
 async function pend(name, n) {
-  const { pend, echo } = sides.get(name);
+  const { pend, echo, connections = 1 } = sides.get(name);
   for (let i = 0; i < n; i += 1000) {
-    for (let j = 0; j < 1000; j++) pend();
-    await echo(PARAMS);
+    for (let j = i; j < Math.min(n, i + 1000); j++) pend(params());
+    await Promise.all(paramsFor(connections).map((each) => echo(each)));
   }
 }
 
-window.comparison = { open, pair, skew, pend, streams, ahead };
+/** Many calls, a tenth of them cancelled. */
+async function many(name, calls) {
+  const { echo, wait } = sides.get(name);
+  for (let done = 0; done < calls; done += 1000) {
+    await Promise.all(
+      paramsFor(1000).map((each, i) => {
+        if (i % 10) return echo(each);
+        const controller = new AbortController();
+        const call = wait(controller.signal);
+        controller.abort();
+        return call;
+      }),
+    );
+  }
+}
+
+/** From now on a library's calls go in turn over so many connections of their own, all to the one frame. */
+async function connectMore(name, connections) {
+  const side = sides.get(name);
+  const ports = await side.ask({ connections });
+  const peers = await Promise.all(ports.map((port) => PEERS[name].host({ port, isPort: true })));
+  let turn = 0;
+  const next = () => peers[turn++ % connections];
+  const echo = (params) => next().echo(params);
+  const pend = (params) => next().pend(params);
+  sides.set(name, { ...side, connections, echo, pend });
+}
+
+window.comparison = {
+  open,
+  pair,
+  skew,
+  pend,
+  many,
+  streams,
+  ahead,
+  connectMore,
+  core,
+  corePending,
+};

@@ -1,22 +1,25 @@
-import { connect, expose, transfer } from '../../../packages/main/src/index.js';
+import { connect, expose, transfer } from 'abp-bridge';
 
-const limits = { maxCalls: 1 << 19 };
+// So that a hundred thousand calls may be pending. Tables grow with what is pending, not with what may be.
+const limits = { maxCalls: (1 << 20) - 2 };
 
-export async function host({ iframe, origin }) {
-  const client = await connect(iframe, { origin, limits, agent: { name: 'bench', version: '1' } });
+/** `isPort`: over the port that is given, not the way that it finds alone. */
+export async function host({ port, isPort, iframe, origin }) {
+  const agent = { name: 'bench', version: '1' };
+  const client = await connect(isPort ? port : iframe, { origin, limits, agent });
   return {
     echo: (params) => client.call('echo', params),
     size: (bytes) => client.call('size', bytes),
     move: (bytes) => client.call('size', bytes, { transfer: [bytes.buffer] }),
     wait: (signal) => client.call('wait', {}, { signal }),
-    pend: () => void client.call('pend'),
+    pend: (params) => void client.call('pend', params),
     stream: (params) => client.stream('rows', params),
     close: () => client.close(),
     value: ({ data }) => data,
   };
 }
 
-export function app({ origin }, { echo, size, wait, pend, rows }) {
+export function app({ port, isPort, origin }, { echo, size, wait, pend, rows }) {
   const capabilities = {
     echo,
     size,
@@ -28,5 +31,5 @@ export function app({ origin }, { echo, size, wait, pend, rows }) {
     },
   };
   const about = { id: 'bench.app', name: 'Bench', version: '1' };
-  expose({ app: about, capabilities }, { origins: [origin], limits });
+  expose({ app: about, capabilities }, isPort ? { port, limits } : { origins: [origin], limits });
 }

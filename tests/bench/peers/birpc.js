@@ -11,7 +11,7 @@ export async function host({ port }) {
   return {
     echo: (params) => rpc.echo(params),
     size: (bytes) => rpc.size(bytes),
-    pend: () => void rpc.pend().catch(() => {}),
+    pend: (params) => void rpc.pend(params).catch(() => {}),
     close: () => port.close(),
   };
 }

@@ -6,7 +6,7 @@ export async function host({ port }) {
   return {
     echo: (params) => stub.echo(params),
     size: (bytes) => stub.size(bytes),
-    pend: () => void stub.pend().catch(() => {}),
+    pend: (params) => void stub.pend(params).catch(() => {}),
     stream: (params) => stub.rows(params),
     close: () => port.close(),
   };

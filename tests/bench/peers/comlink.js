@@ -6,7 +6,7 @@ export async function host({ port }) {
     echo: (params) => api.echo(params),
     size: (bytes) => api.size(bytes),
     move: (bytes) => api.size(transfer(bytes, [bytes.buffer])),
-    pend: () => void api.pend(),
+    pend: (params) => void api.pend(params),
     async *stream(params) {
       const iterator = await api.rows(params);
       for (let next; !(next = await iterator.next()).done;) yield next.value;

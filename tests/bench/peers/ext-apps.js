@@ -18,7 +18,7 @@ export async function host({ iframe }) {
     echo: (params) => call('echo', params),
     size: (bytes) => call('size', { bytes }),
     wait: (signal) => call('wait', {}, { signal }).catch((error) => error),
-    pend: () => void call('pend', {}).catch(() => {}),
+    pend: (params) => void call('pend', params).catch(() => {}),
     close: () => bridge.close(),
     value: ({ structuredContent }) => structuredContent.size ?? structuredContent,
   };

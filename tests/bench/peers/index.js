@@ -3,6 +3,7 @@ export * as 'birpc' from './birpc.js';
 export * as 'capnweb' from './capnweb.js';
 export * as 'comlink' from './comlink.js';
 export * as 'ext-apps' from './ext-apps.js';
+export * as 'json-text' from './json-text.js';
 export * as 'mcp' from './mcp.js';
 export * as 'orpc' from './orpc.js';
 export * as 'penpal' from './penpal.js';

@@ -27,7 +27,7 @@ export async function host({ port }) {
     echo: (params) => call('echo', params),
     size: (bytes) => call('size', { bytes }),
     wait: (signal) => call('wait', {}, { signal }).catch((error) => error),
-    pend: () => void call('pend', {}).catch(() => {}),
+    pend: (params) => void call('pend', params).catch(() => {}),
     close: () => client.close(),
     value: ({ structuredContent }) => structuredContent.size ?? structuredContent,
   };

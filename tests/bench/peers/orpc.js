@@ -10,7 +10,7 @@ export async function host({ port }) {
     echo: (params) => client.echo(params),
     size: (bytes) => client.size(new Blob([bytes])),
     wait: (signal) => client.wait({}, { signal }).catch((error) => error),
-    pend: () => void client.pend({}).catch(() => {}),
+    pend: (params) => void client.pend(params).catch(() => {}),
     stream: (params) => client.rows(params),
     close: () => port.close(),
   };

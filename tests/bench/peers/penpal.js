@@ -7,7 +7,7 @@ export async function host({ port }) {
     echo: (params) => remote.echo(params),
     size: (bytes) => remote.size(bytes),
     move: (bytes) => remote.size(bytes, new CallOptions({ transferables: [bytes.buffer] })),
-    pend: () => void remote.pend().catch(() => {}),
+    pend: (params) => void remote.pend(params).catch(() => {}),
     close: () => connection.destroy(),
   };
 }

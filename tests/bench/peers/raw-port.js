@@ -28,7 +28,7 @@ export async function host({ port }) {
       signal.addEventListener('abort', () => port.postMessage({ abort: id }), { once: true });
       return settled;
     },
-    pend: () => void send('pend'),
+    pend: (params) => void send('pend', params),
     async *stream(params) {
       let ended = false;
       void send('rows', params).then(() => {

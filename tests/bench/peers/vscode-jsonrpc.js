@@ -19,7 +19,7 @@ export async function host({ port }) {
       signal.addEventListener('abort', () => source.cancel(), { once: true });
       return connection.sendRequest('wait', {}, source.token).catch((error) => error);
     },
-    pend: () => void connection.sendRequest('pend', {}).catch(() => {}),
+    pend: (params) => void connection.sendRequest('pend', params).catch(() => {}),
     close: () => connection.dispose(),
   };
 }

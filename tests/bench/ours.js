@@ -1,8 +1,10 @@
 /** What the bridge costs by itself: rows, as ratios within this run where that makes sense. */
+import { inOneFile } from '../../scripts/size.js';
 import { hostPage, weigher } from './peers.js';
 import { ACROSS, OURS, spread } from './shared.js';
 
 export const BY_ITSELF = 'the bridge by itself';
+export const DOWNLOAD = 'KB to download, both sides in one page';
 
 /**
  * By row: what was measured.
@@ -51,6 +53,9 @@ export async function ours(site, { quick, wants, log }) {
     titles.forEach((title, i) => row(title, spread(ratios[i])));
   }
   log('core');
+
+  // As tests/size has it, whose budget is the target: without the code that the comparison has for each library.
+  if (wants(BY_ITSELF, DOWNLOAD)) row(DOWNLOAD, { median: (await inOneFile('both')) / 1000 });
 
   const calls = quick ? 20_000 : 300_000;
   const grown = `memory after ${calls.toLocaleString('en')} calls, a tenth cancelled / after the first tenth`;

@@ -1,5 +1,5 @@
 /** Visits of a page that has one library: the first, and later ones; and what a page loads. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,33 +13,60 @@ import { FLOOR, bundling, folder, spread } from './shared.js';
 const built = folder('../../build/bench/visits/');
 const SIDES = { host: 'visit', app: 'serve' };
 
-/** Each library in files of its own, one for each side and those that both share or load later, and its two pages. */
+/**
+ * Each library as a page of one side loads it, in files of its own, and the two pages; and both sides in one page, which are what is
+ * downloaded.
+ */
 async function makePages(names) {
   rmSync(built, { recursive: true, force: true });
   const glue = { visit: folder('pages/visit-host.js'), serve: folder('pages/visit-app.js') };
   await build({ ...bundling, entryPoints: glue, outdir: join(built, 'pages') });
   for (const name of names) {
-    const outdir = join(built, name);
-    mkdirSync(outdir);
-    for (const side of Object.keys(SIDES)) {
-      const source = `export { ${side} } from '${folder(`peers/${name}.js`)}';`;
-      writeFileSync(join(outdir, `${side}.entry.js`), source);
+    for (const [side, exported] of Object.entries({
+      host: 'host',
+      app: 'app',
+      both: 'host, app',
+    })) {
+      const contents = `export { ${exported} } from './peers/${name}.js'`;
+      const stdin = { contents, resolveDir: folder('.'), sourcefile: 'entry.js' };
+      const outdir = join(built, name, side);
+      await build({ ...bundling, entryNames: 'entry', stdin, outdir });
+    }
+    for (const [side, use] of Object.entries(SIDES))
       writeFileSync(
-        join(outdir, `${side}.html`),
+        join(built, name, `${side}.html`),
         `<!doctype html>
 <meta charset="utf-8" />
 <link rel="icon" href="data:," />
 <body></body>
 <script type="module">
-  import { ${side} } from './${side}.js';
-  import { ${SIDES[side]} } from '../pages/${SIDES[side]}.js';
-  ${SIDES[side]}(${side});
+  import { ${side} } from './${side}/entry.js';
+  import { ${use} } from '../pages/${use}.js';
+  ${use}(${side});
 </script>`,
       );
-    }
-    const entryPoints = { host: join(outdir, 'host.entry.js'), app: join(outdir, 'app.entry.js') };
-    await build({ ...bundling, entryPoints, outdir });
   }
+}
+
+/**
+ * Bytes that a page with both sides loads before the first call is answered: its entry, what that imports, and what visits have loaded by
+ * `import()`.
+ * @param {string} name
+ * @param {string[]} loaded paths of what the visits have loaded
+ */
+function download(name, loaded) {
+  const files = readdirSync(join(built, name, 'both'));
+  const nameOf = (path) => path.replace(/-[^-]*$/, '');
+  const lazy = loaded.map((path) => nameOf(path.split('/').at(-1)));
+  const needed = new Set(['entry.js']);
+  for (const file of needed) {
+    const text = readFileSync(join(built, name, 'both', file), 'utf8');
+    for (const [, dynamic, path] of text.matchAll(/(?:import\s*(\(?)|from\s*)"\.\/([^"]+)"/g))
+      if (!dynamic || lazy.includes(nameOf(path))) needed.add(path);
+  }
+  return files
+    .filter((file) => needed.has(file))
+    .reduce((sum, file) => sum + compressed(join(name, 'both', file)).length, 0);
 }
 
 /** Minified and gzipped, as it is sent. */
@@ -99,10 +126,7 @@ export async function visits(names, { quick, log }) {
   for (let i = 0; i < 2; i++) {
     for (const name of names) {
       const { files } = await take('known', name);
-      const own = files.map((file) => new URL(file).pathname.replace(/^\/[^/]+\//, ''));
-      const loaded = new Set(own.filter((path) => path.startsWith(`${name}/`)));
-      const sum = [...loaded].reduce((sum, path) => sum + compressed(path).length, 0);
-      bytes[name] = { median: sum / 1000 };
+      bytes[name] = { median: download(name, files) / 1000 };
     }
     // The code is written down a moment after a page has come to rest.
     if (!quick) await pause(2000);

@@ -1,7 +1,7 @@
 // The frame of the comparison: one library, named in the address.
 import * as PEERS from '../peers/index.js';
 
-const [name, host] = location.search.slice(1).split('&');
+const [name, host, many] = location.search.slice(1).split('&');
 const origin = decodeURIComponent(host);
 const now = () => performance.timeOrigin + performance.now();
 
@@ -57,7 +57,7 @@ side.port1.onmessage = async ({ data: what }) => {
   }
   if (what.connections) {
     const channels = Array.from({ length: what.connections }, () => new MessageChannel());
-    for (const { port1: port } of channels) PEERS[name].app({ port, isPort: true }, handlers);
+    for (const { port1: port } of channels) PEERS[name].app({ port, isPort: true, many }, handlers);
     const ports = channels.map(({ port2 }) => port2);
     return side.port1.postMessage(ports, ports);
   }
@@ -68,5 +68,5 @@ side.port1.onmessage = async ({ data: what }) => {
   seen[what] = Promise.withResolvers();
   side.port1.postMessage(time);
 };
-PEERS[name].app({ port: channel.port1, origin }, handlers);
+PEERS[name].app({ port: channel.port1, origin, many }, handlers);
 parent.postMessage({ setUp: name }, origin, [channel.port2, side.port2]);

@@ -10,14 +10,14 @@ const now = () => performance.timeOrigin + performance.now();
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
 /**
- * Opens a frame, connects to it, and looks whether it does what it is asked.
+ * Opens a frame, connects to it, and looks whether it does what it is asked. `many`: whether it will be asked for many calls.
  * @returns what the library can do, and ms from the frame's being ready to the first call's answer
  */
-async function open(name, appUrl) {
+async function open(name, appUrl, many = true) {
   const origin = new URL(appUrl).origin;
   const iframe = document.createElement('iframe');
   iframe.allow = 'cross-origin-isolated';
-  iframe.src = `${appUrl}?${name}&${encodeURIComponent(location.origin)}`;
+  iframe.src = `${appUrl}?${name}&${encodeURIComponent(location.origin)}&${many || ''}`;
   const ready = new Promise((resolve) =>
     addEventListener('message', function ours({ data, source, ports }) {
       if (data?.setUp !== name || source !== iframe.contentWindow) return;
@@ -33,7 +33,10 @@ async function open(name, appUrl) {
       side.postMessage(what);
     });
   const start = performance.now();
-  const peer = { value: (answer) => answer, ...(await PEERS[name].host({ port, iframe, origin })) };
+  const peer = {
+    value: (answer) => answer,
+    ...(await PEERS[name].host({ port, iframe, origin, many })),
+  };
   const sent = params();
   const answer = await peer.echo?.(sent);
   const connect = performance.now() - start;
@@ -113,7 +116,7 @@ async function time(work) {
 /** Each returns the times of one slice of work. */
 const measures = {
   async connect(name, appUrl) {
-    const { connect } = await open(name, appUrl);
+    const { connect } = await open(name, appUrl, false);
     close(name);
     return [connect];
   },
@@ -233,7 +236,9 @@ async function many(name, calls) {
 async function connectMore(name, connections) {
   const side = sides.get(name);
   const ports = await side.ask({ connections });
-  const peers = await Promise.all(ports.map((port) => PEERS[name].host({ port, isPort: true })));
+  const peers = await Promise.all(
+    ports.map((port) => PEERS[name].host({ port, isPort: true, many: true })),
+  );
   let turn = 0;
   const next = () => peers[turn++ % connections];
   const echo = (params) => next().echo(params);

@@ -1,10 +1,14 @@
 import { connect, expose, transfer } from 'abp-bridge';
 
-// So that a hundred thousand calls may be pending. Tables grow with what is pending, not with what may be.
-const limits = { maxCalls: (1 << 20) - 2 };
+/** So that a million calls may be pending. Tables grow with what is pending, not with what may be. */
+const MANY = { maxCalls: (1 << 20) - 2 };
 
-/** `isPort`: over the port that is given, not the way that it finds alone. */
-export async function host({ port, isPort, iframe, origin }) {
+/**
+ * `isPort`: over the port that is given, not the way that it finds alone. `many`: more calls than by default. Where what it takes to
+ * connect is measured there are no limits: they are checked by a part that few pages load.
+ */
+export async function host({ port, isPort, iframe, origin, many }) {
+  const limits = many ? MANY : undefined;
   const agent = { name: 'bench', version: '1' };
   const client = await connect(isPort ? port : iframe, { origin, limits, agent });
   return {
@@ -19,7 +23,7 @@ export async function host({ port, isPort, iframe, origin }) {
   };
 }
 
-export function app({ port, isPort, origin }, { echo, size, wait, pend, rows }) {
+export function app({ port, isPort, origin, many }, { echo, size, wait, pend, rows }) {
   const capabilities = {
     echo,
     size,
@@ -30,6 +34,7 @@ export function app({ port, isPort, origin }, { echo, size, wait, pend, rows }) 
         yield params.moves ? transfer(chunk, [chunk.buffer]) : chunk;
     },
   };
+  const limits = many ? MANY : undefined;
   const about = { id: 'bench.app', name: 'Bench', version: '1' };
   expose({ app: about, capabilities }, isPort ? { port, limits } : { origins: [origin], limits });
 }

@@ -98,6 +98,7 @@ const rest = {
   'node-js': `${withoutWasm} ${tests('tests/node/{driver,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
   fuzz: 'scripts/fuzz.sh short', // a little of it: npm run fuzz is the long run
   reach: tests('tests/reach/*.test.js'),
+  bench: 'node tests/bench/bench.js --quick', // that it runs: its numbers mean nothing
   site: tests('tests/browser/site.test.js'),
   soak: tests('tests/soak/*.test.js'),
   toolchains: 'scripts/toolchains.sh || [ $? = 2 ]', // 2: they cannot be had here

@@ -101,19 +101,20 @@ export function growthChart(growth) {
     Object.entries(rows).map(([title, values], column) => {
       const [x0, y0] = [column * WIDTH, line * TALL];
       const step = (WIDTH - 70) / Math.max(1, counts.length - 1);
-      const most = Math.max(...values);
+      const most = Math.max(...values.filter((value) => value !== undefined));
       const x = (i) => (x0 + 30 + i * step).toFixed(1);
       const y = (value) => (y0 + HIGH - (Math.max(0, value) / most) * (HIGH - LOW)).toFixed(1);
-      const points = values.map((value, i) => [
-        `<circle class="ours" cx="${x(i)}" cy="${y(value)}" r="4"/>`,
-        `<text x="${x(i)}" y="${y(value) - 8}" text-anchor="middle">${short(value)}</text>`,
+      const known = [...values.keys()].filter((i) => values[i] !== undefined);
+      const points = known.map((i) => [
+        `<circle class="ours" cx="${x(i)}" cy="${y(values[i])}" r="4"/>`,
+        `<text x="${x(i)}" y="${y(values[i]) - 8}" text-anchor="middle">${short(values[i])}</text>`,
         `<text x="${x(i)}" y="${y0 + HIGH + 15}" text-anchor="middle">${counts[i].toLocaleString('en')}</text>`,
       ]);
       return [
         `<text class="title" x="${x0 + 4}" y="${y0 + 14}">${title}</text>`,
         `<text x="${x0 + 4}" y="${y0 + 29}">by ${what}</text>`,
         `<path class="axis" d="M${x(0)} ${y0 + HIGH}H${x(counts.length - 1)}"/>`,
-        `<path class="half" fill="none" d="M${values.map((value, i) => `${x(i)} ${y(value)}`).join('L')}"/>`,
+        `<path class="half" fill="none" d="M${known.map((i) => `${x(i)} ${y(values[i])}`).join('L')}"/>`,
         ...points.flat(),
       ].join('\n');
     }),

@@ -12,6 +12,8 @@ export const GROWTH = [
   'KB a connection',
 ];
 const ROUNDS = 5;
+/** Fewer calls than these weigh less than what else changes in a heap. */
+const WEIGHED = 1000;
 
 /**
  * By table: how many there are, and by row what was measured.
@@ -46,10 +48,7 @@ export async function growth(site, { quick, log }) {
   const tableOf = (counts, lines) => ({
     counts,
     rows: Object.fromEntries(
-      GROWTH.filter((row) => lines[0][row] !== undefined).map((row) => [
-        row,
-        lines.map((line) => line[row]),
-      ]),
+      GROWTH.filter((row) => row in lines[0]).map((row) => [row, lines.map((line) => line[row])]),
     ),
   });
 
@@ -57,12 +56,13 @@ export async function growth(site, { quick, log }) {
   const lines = [];
   const { context, ask, sum } = await opened();
   await times(ask); // what the first calls make and compile is not of those that are pending
-  const before = await sum();
   let there = 0;
   for (const count of pending) {
+    const before = await sum();
     await ask('pend', OURS, count - there);
+    const bytes = ((await sum()) - before) / (count - there);
     there = count;
-    lines.push({ [kept]: ((await sum()) - before) / count, ...(await times(ask)) });
+    lines.push({ ...(await times(ask)), [kept]: count < WEIGHED ? undefined : bytes });
     log(`${count} pending`);
   }
   await context.close();

@@ -65,7 +65,7 @@ export async function compare(site, { quick, only, wants, log }) {
   if (wants(ACROSS, HEAP)) {
     across[HEAP] = {};
     for (const name of names)
-      across[HEAP][name] = await heapPerCall(site, name, quick ? 2000 : 100_000);
+      across[HEAP][name] = await heapPerCall(site, name, quick ? 2000 : 25_000);
     log('heap');
   }
   return tables;

@@ -51,6 +51,7 @@ export async function compareStreams(site, { quick, only, wants, log }) {
       const chunks = await ask('ahead', name, SLOW, PAUSE);
       table[ahead][name] = { median: (chunks * SLOW.size) / 2 ** 20 };
     }
+    log(ahead);
   }
   await context.close();
   return { [STREAMS]: table };

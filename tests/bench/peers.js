@@ -99,17 +99,26 @@ function countWasm() {
   window.wasmBytes = () => memories.reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
 }
 
-/** Returns what tells the bytes that each document of a page keeps, after a collection. */
+/**
+ * Returns what tells the bytes that each heap of a page keeps, after a collection: that of the host, and that of the frames, unless they are
+ * of its own site. Frames of one site share a heap, which is counted once.
+ */
 export async function weigher(context, page) {
-  const documents = [];
-  for (const frame of page.frames()) documents.push([frame, await context.newCDPSession(frame)]);
+  const heaps = new Map();
+  for (const frame of page.frames()) {
+    const session = await context.newCDPSession(frame);
+    const { id } = await session.send('Runtime.getIsolateId');
+    if (!heaps.has(id)) heaps.set(id, { session, frames: [] });
+    heaps.get(id).frames.push(frame);
+  }
   return () =>
     Promise.all(
-      documents.map(async ([frame, session]) => {
+      [...heaps.values()].map(async ({ session, frames }) => {
         await session.send('HeapProfiler.collectGarbage');
         const usage = await session.send('Runtime.getHeapUsage');
-        const heap = usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
-        return heap + (await frame.evaluate(() => window.wasmBytes()));
+        let bytes = usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
+        for (const frame of frames) bytes += await frame.evaluate(() => window.wasmBytes());
+        return bytes;
       }),
     );
 }

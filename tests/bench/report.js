@@ -125,7 +125,8 @@ export function print({ where, tables, growth }) {
       if (!ahead.includes(OURS)) console.log(`${place}, ${title}: first is ${ahead.join(', ')}`);
     }
   }
-  console.table(ownRows(tables).map(([what, measured, target]) => ({ what, measured, target })));
+  const own = ownRows(tables).map(([what, measured, target]) => ({ what, measured, target }));
+  if (own.length) console.table(own);
   for (const [what, { counts, rows }] of Object.entries(growth ?? {})) {
     console.log(`by ${what}`);
     const line = (values) =>

@@ -8,7 +8,7 @@ import { misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
 import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
-import { makeCall } from '../session/call.js';
+import { NOTHING, makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
@@ -451,7 +451,7 @@ export class Client {
    */
   #checked(name, [params = {}, given], stream) {
     /** @type {CallOptions} */
-    const options = given ?? {};
+    const options = given ?? NOTHING;
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
     const odd = misfit(options, CALL_OPTIONS);

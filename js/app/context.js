@@ -93,10 +93,7 @@ const MEMBERS = {
    * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
    * @param {Call} call
    */
-  breathe: (call) =>
-    breatherOf(() => {
-      if (call.aborted) throw call.signal.reason;
-    }),
+  breathe: (call) => breatherOf(() => void (call.aborted && call.signal.throwIfAborted())),
 
   /** Keeps what the handler says of its work, for when the call does not succeed. @param {Call} call */
   report: (call) => (/** @type {unknown} */ report) => {
@@ -104,7 +101,7 @@ const MEMBERS = {
   },
 
   /** What was reported of this work before it was stopped, if it was. @param {Call} call */
-  earlier: (call) => call.rare.earlier,
+  earlier: (call) => call.seldom.earlier,
 };
 
 /** @type {ProxyHandler<Call>} */
@@ -119,7 +116,7 @@ const handler = {
 };
 
 /** The agent's name for the call on whose behalf everything in this one is done. @param {Call} call @returns {string} */
-export const aboutOf = (call) => call.rare.about ?? call.callId;
+export const aboutOf = (call) => call.seldom.about ?? call.callId;
 
 /** @param {Call} call */
 export const contextOf = (call) => /** @type {any} */ (new Proxy(call, handler));

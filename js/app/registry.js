@@ -174,7 +174,7 @@ export class Registry {
 
   /** The code with which a call is refused, or `NO_ERROR`. @param {Call} call */
   rejectionFor({ name }) {
-    const capability = this.all.get(/** @type {string} */ (name));
+    const capability = this.all.get(name);
     if (!capability) return abp.UNKNOWN_CAPABILITY;
     if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
     if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
@@ -207,7 +207,8 @@ export class Registry {
   /** Runs the handler of a call. @param {Call} call @param {CallContext} context */
   run(call, context) {
     const { name, params, endpoint } = call;
-    const capability = this.all.get(/** @type {string} */ (name));
+    call.params = undefined; // From here on they are the handler's.
+    const capability = this.all.get(name);
     if (capability) return capability.run(params, context, call);
     // It was removed while the call waited for its turn.
     call.postpone();

@@ -4,32 +4,61 @@ import { safely } from '../common/errors.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn } from '../common/values.js';
 import { OUTCOME, readResponse } from '../wire/messages.js';
+import { NOTHING } from '../session/call.js';
 import { aboutOf, contextOf } from './context.js';
 
 /** @import { Call } from '../session/call.js' */
 
 /** Runs the handler of a call. @param {Call} call */
-export async function start(call) {
-  const { endpoint, name, rare } = call;
-  const { callee, side } = endpoint;
-  rare.started = performance.now();
+export function start(call) {
+  const { callee, side } = call.endpoint;
+  call.started = Math.round(performance.now());
   try {
     const context = contextOf(call);
-    const isOrdinary = call.options.idempotencyKey === undefined && name !== OUTCOME;
-    let value = await (isOrdinary || !side.recall
-      ? callee.run?.(call, context)
-      : side.recall(call, () => callee.run?.(call, context)));
-    if (isStream(value)) value = await endpoint.sendStream(call, value);
-    const whole = readResponse(value);
-    if (whole?.success === false) return await conclude(call, whole, value);
-    let data = whole ? whole.data : value;
-    // Preparing is part of the call, which can still be cancelled.
-    if (side.prepare && !call.resolve) data = await side.prepare(data, call);
-    rare.transfer = (whole && markedTransfer(value)) || transferOf(data);
-    return settle(call, { ...whole, success: true, data });
+    const isOrdinary = call.options.idempotencyKey === undefined && call.name !== OUTCOME;
+    const value =
+      isOrdinary || !side.recall
+        ? callee.run?.(call, context)
+        : side.recall(call, () => callee.run?.(call, context));
+    // As long as it is pending, an async function that awaits it would keep four times as much.
+    Promise.resolve(value).then(returned.bind(call), threw.bind(call));
   } catch (error) {
-    return conclude(call, call.thrown(error), error);
+    threw.call(call, error);
   }
+}
+
+/** @this {Call} @param {any} error */
+function threw(error) {
+  void conclude(this, this.thrown(error), error);
+}
+
+/** @this {Call} @param {any} value */
+function returned(value) {
+  try {
+    const isReady = !isStream(value) && !(this.endpoint.side.prepare && !this.resolve);
+    const ended = isReady ? give(this, value) : prepared(this, value);
+    ended?.catch(threw.bind(this));
+  } catch (error) {
+    threw.call(this, error);
+  }
+}
+
+/** Preparing is part of the call, which can still be cancelled. @param {Call} call @param {any} value */
+async function prepared(call, value) {
+  if (isStream(value)) value = await call.endpoint.sendStream(call, value);
+  const response = readResponse(value) ?? { success: true, data: value };
+  const { prepare } = call.endpoint.side;
+  if (prepare && !call.resolve && response.success)
+    response.data = await prepare(response.data, call);
+  return give(call, value, response);
+}
+
+/** @param {Call} call @param {any} value that was returned @param {any} [response] that is made of it */
+function give(call, value, response = readResponse(value) ?? { success: true, data: value }) {
+  if (!response.success) return conclude(call, response, value);
+  const transfer = markedTransfer(value) || transferOf(response.data);
+  if (transfer) call.rare.transfer = transfer;
+  return settle(call, response);
 }
 
 /**
@@ -64,7 +93,7 @@ async function conclude(call, response, told) {
 function settle(call, response) {
   if (call.hasEnded) return;
   call.given = response;
-  const { above, runsOn } = call.rare;
+  const { above, runsOn } = call.seldom;
   const said = saidOf(call);
   if (said.report !== undefined || (call.aborted && said.progress))
     call.endpoint.side.keep?.(isPassedOn(call) ? aboutOf(call) : call.callId, said);
@@ -73,15 +102,14 @@ function settle(call, response) {
 }
 
 /** What was said of its work last: by its handler, in the response that it passes on, or by an earlier run. @param {Call} call */
-function saidOf({ rare, given }) {
-  const { report = given?.metadata?.report ?? rare.earlier, progress = given?.metadata?.progress } =
-    rare;
+function saidOf({ seldom, given: { metadata } = NOTHING }) {
+  const { report = metadata?.report ?? seldom.earlier, progress = metadata?.progress } = seldom;
   return { report, progress };
 }
 
 /** Whether those above it were answered that it still runs: their caller asks for it in their place. @param {Call} call @returns {boolean} */
-const isPassedOn = ({ rare: { above } }) =>
-  !above || (above.rare.follows === true && isPassedOn(above));
+const isPassedOn = ({ seldom: { above } }) =>
+  !above || (above.seldom.follows === true && isPassedOn(above));
 
 /**
  * Completes the response of a call.
@@ -91,17 +119,16 @@ const isPassedOn = ({ rare: { above } }) =>
  * @param {abp.Fate} fate
  */
 export function complete(call, response, outcome, fate) {
-  const { rare, given } = call;
-  if (fate === abp.FATE_RUNNING) rare.runsOn = true;
+  if (fate === abp.FATE_RUNNING) call.rare.runsOn = true;
   /** @type {Record<string, unknown>} */
   const metadata = {};
   if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED)
-    metadata.duration = Math.round(performance.now() - /** @type {number} */ (rare.started));
+    metadata.duration = Math.round(performance.now()) - call.started;
   Object.assign(metadata, response.metadata);
   if (response.success) {
-    const cached = given.metadata?.cached;
+    const cached = call.given.metadata?.cached;
     if (cached !== undefined) metadata.cached = cached;
-    if (rare.collected) metadata.collected = true;
+    if (call.seldom.collected) metadata.collected = true;
   } else {
     const { report, progress } = saidOf(call);
     if (report !== undefined) metadata.report = report;

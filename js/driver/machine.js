@@ -43,14 +43,12 @@ export class CoreDriver {
     clearTimeout(this.#timer);
     this.#armedFor = at;
     if (!at) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#armedFor = 0;
-        // Timers may fire a fraction of a millisecond early.
-        this.due(Math.max(at, performance.now()));
-      },
-      Math.max(0, Math.ceil(at - performance.now())),
-    );
+    const fire = () => {
+      this.#armedFor = 0;
+      // Timers may fire a fraction of a millisecond early.
+      this.due(Math.max(at, performance.now()));
+    };
+    this.#timer = setTimeout(fire, Math.max(0, Math.ceil(at - performance.now())));
     this.#hold();
   }
 
@@ -90,7 +88,6 @@ export class CoreDriver {
  * @property {(reason: string | undefined, fate: abp.Fate) => void} [abort] of a call received: fires its signal; with what became
  *   of its work, if that is decided
  * @property {unknown} [stream] of a call made here: reads its chunks
- * @property {[number, number]} [window] of a stream made here: how many chunks and bytes may be under way
  * @property {(context: unknown, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
  * @property {(amount: [number, number]) => void} [credit] of a stream made here: tells the other side what was read
  * @property {() => void} [resume] of a stream that was received: there is room for a chunk that had to wait
@@ -113,7 +110,7 @@ export class CoreDriver {
  * @typedef {object} Acts
  * @property {(action: abp.Packed, call: abp.Handle, record: Made | undefined, context: unknown) => Text} read
  *   reads what a SEND or a REFUSE says, before the next action is taken
- * @property {(record: Made, call: abp.Handle) => void} sendRequest
+ * @property {(record: Made, call: abp.Handle, window?: [number, number]) => void} sendRequest `window` is its stream's
  * @property {(message: abp.Message, record: Made, text: Text) => void} send
  * @property {(code: Code, context: any, text: Text) => void} refuse
  * @property {(record: Made, context: any, call: abp.Handle) => void} report for a call of 0 there is no record
@@ -221,7 +218,6 @@ export class Machine extends CoreDriver {
       case abp.REQUEST:
         // JSON-RPC may send one again.
         if (record !== context) this.expect(context, call);
-        if (context.stream) context.window = this.core.amount;
         return context;
       case abp.QUEUED:
       case abp.START: {
@@ -241,6 +237,8 @@ export class Machine extends CoreDriver {
   #read(action, call, record, context) {
     const { core } = this;
     switch (kindOf(action)) {
+      case abp.REQUEST:
+        return record.stream && core.amount;
       case abp.ABORT:
         return core.reason;
       case abp.SETTLE:
@@ -312,7 +310,7 @@ export class Machine extends CoreDriver {
       this.observe?.('action', kind, arg, record, context, text);
       switch (kind) {
         case abp.REQUEST:
-          return acts.sendRequest(record, call);
+          return acts.sendRequest(record, call, text);
         case abp.SETTLE:
           return record.settle(arg, context, text, fate);
         case abp.REPORT:

@@ -14,6 +14,7 @@ import {
 } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
 import { getOwn, milliseconds } from '../common/values.js';
+import { CREDIT } from '../wire/frame-kinds.js';
 import { isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 
@@ -59,8 +60,8 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
  */
 
-/** Of a call that says no more. @type {any} */
-const NOTHING = {};
+/** Of a call that says no more: what many calls share, nobody changes. @type {any} */
+export const NOTHING = Object.freeze({});
 
 /** The response of what has failed for a reason that the core does not know. @param {string} message */
 export const failedBy = (message) => ({
@@ -71,7 +72,6 @@ export const failedBy = (message) => ({
 /**
  * Rarely used fields, allocated on first use:
  * @typedef {object} Rare
- * @property {number} [started] when its handler was, in ms
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
@@ -92,6 +92,7 @@ export const failedBy = (message) => ({
  * @property {boolean} [runsOn] its caller was told that it still runs
  */
 
+/** An app may have very many of them, pending for long: each field counts, and a private method would be one. */
 export class Call {
   /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
   handle = 0;
@@ -103,18 +104,18 @@ export class Call {
   aborted = false;
   /** @type {string | undefined} */
   reason;
-  /** Of a stream that is made: how many chunks and bytes may be under way. @type {[number, number] | undefined} */
-  window;
   /** What its handler has given. @type {any} */
   given;
   /** Whether its handler has returned, or will never run. */
   hasEnded = false;
-  /** @type {Rare | undefined} */
-  #rare;
+  /** When its handler was started, in whole ms: other numbers would be kept as objects. */
+  started = 0;
+  /** Its rarely used fields, to be read. @type {Readonly<Rare>} */
+  seldom = NOTHING;
 
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
-   * @param {unknown} name
+   * @param {any} name
    * @param {unknown} params
    * @param {MadeOptions & Asked} [options]
    * @param {unknown} [key] what names it in frames; 0 or undefined if it goes in messages
@@ -127,9 +128,9 @@ export class Call {
     this.key = key;
   }
 
-  /** @returns {Rare} */
+  /** Its rarely used fields, to be written. @returns {Rare} */
   get rare() {
-    return (this.#rare ??= {});
+    return this.seldom === NOTHING ? (this.seldom = {}) : this.seldom;
   }
 
   /**
@@ -154,7 +155,7 @@ export class Call {
     const timeout = milliseconds(options.timeout);
     if (input && endpoint.ready && !endpoint.has(abp.STREAMS)) {
       const why = 'The app does not support input streams (docs/streams.md#input)';
-      return this.#end(endpoint.refusal(abp.NOT_SUPPORTED, why));
+      return this.end(endpoint.refusal(abp.NOT_SUPPORTED, why));
     }
     // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
     if (timeout || parent) endpoint.machine.advance();
@@ -165,6 +166,7 @@ export class Call {
       const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
       return x.request(pointer, length, timeout, flags, parent);
     });
+    this.params = undefined; // They were sent.
   }
 
   /** Whether its chunks are read. The machine asks for its window then. */
@@ -178,9 +180,9 @@ export class Call {
     this.endpoint.machine.cancel(this.handle, this.reason);
   }
 
-  /** It could not be sent. @param {unknown} error */
-  unsent(error) {
-    const { endpoint, params, handle, resolve } = this;
+  /** It could not be sent. @param {unknown} error @param {unknown} [params] */
+  unsent(error, params = this.params) {
+    const { endpoint, handle, resolve } = this;
     const isTold = isErrorObject(error);
     const response = isTold
       ? { success: false, error: toErrorObject(error) }
@@ -203,10 +205,10 @@ export class Call {
    */
   settle(outcome, context, _limit, fate) {
     const given = (context?.isChunk && this.stream?.overrun) || context?.payload;
-    if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.#end(given);
-    const response = this.#failure(abp.SETTLE, outcome, fate, given);
+    if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.end(given);
+    const response = this.failure(abp.SETTLE, outcome, fate, given);
     this.endpoint.side.later?.(response, this);
-    this.#end(response);
+    this.end(response);
   }
 
   /**
@@ -217,44 +219,39 @@ export class Call {
    * @param {unknown} given the response of its handler, or of the other side
    * @returns {any}
    */
-  #failure(kind, outcome, fate, given) {
+  failure(kind, outcome, fate, given) {
     const { endpoint, followed, name } = this;
     const isMade = kind === abp.SETTLE;
-    const isStopped = this.aborted || followed?.aborted;
     const why = followed?.aborted ? followed.reason : this.reason;
     const words = reasonText(why);
-    const reason =
-      isMade && outcome === abp.DISCONNECTED
-        ? reasonText(endpoint.cause ?? getOwn(given, 'error'))
-        : isStopped
-          ? (words ?? '')
-          : given
-            ? undefined
-            : words;
+    let reason = this.aborted || followed?.aborted ? (words ?? '') : given ? undefined : words;
+    if (isMade && outcome === abp.DISCONNECTED)
+      reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
     return endpoint.core.response(kind, outcome, fate, {
       given,
       reason,
       expired: saysTimeout(why),
-      repeatable: (isMade ? endpoint.side : endpoint.callee).repeatable?.(
-        /** @type {string} */ (name),
-      ),
+      repeatable: (isMade ? endpoint.side : endpoint.callee).repeatable?.(name),
     });
   }
 
   /** A chunk has come (of one that is made), or is sent. @param {any} context @param {number} size */
   chunk(context, size) {
-    const { stream } = this;
+    const { stream, key, endpoint } = this;
     if (stream) stream.push(getOwn(context.payload, 'chunk'), size);
-    else this.endpoint.sendChunk(this, context, size);
+    else this.seldom.outflow?.send(context, size, key === undefined ? undefined : endpoint.frames);
   }
 
   /** @param {[number, number]} amount that was read */
   credit(amount) {
-    this.endpoint.sendCredit(this, amount);
+    const { key, handle, endpoint } = this;
+    const { frames, core } = endpoint;
+    if (key && frames) frames.add(CREDIT, key, ...amount);
+    else endpoint.say(core.print({}, abp.CREDIT, handle, amount));
   }
 
   /** Its caller gets its response. @param {unknown} response @param {Transferable[]} [transfer] */
-  #end(response, transfer) {
+  end(response, transfer) {
     offAbort(this.followed, this);
     this.endpoint.machine.observe?.('end', this, response);
     if (this.resolve) this.resolve(response);
@@ -296,12 +293,7 @@ export class Call {
 
   /** There is room for a chunk that had to wait. */
   resume() {
-    this.#rare?.outflow?.resume();
-  }
-
-  /** A chunk could not be sent. @param {unknown} error */
-  chunkFailed(error) {
-    this.#rare?.outflow?.fail(error);
+    this.seldom.outflow?.resume();
   }
 
   /** The response that says what its handler has thrown. @param {any} error @returns {any} */
@@ -332,13 +324,13 @@ export class Call {
       machine.finish(this, abp.FAILED, (x, pointer) =>
         x.finish_with_response(pointer, handle, core.writeText(response, response)),
       );
-    this.#leave();
+    this.seldom.onReturn?.();
   }
 
   /** Its handler has returned, or will never run. */
-  #leave() {
+  leave() {
     this.hasEnded = true;
-    this.#rare?.onReturn?.();
+    this.seldom.onReturn?.();
   }
 
   /**
@@ -347,11 +339,10 @@ export class Call {
    * @param {unknown} [fate] what became of its work, if the core knows that already
    */
   abort(reason, fate) {
-    if (fate === abp.FATE_UNSTARTED) this.#leave();
+    if (fate === abp.FATE_UNSTARTED) this.leave();
     this.aborted = true;
     this.reason = reason ?? this.endpoint.closing;
-    const rare = this.#rare;
-    if (!rare) return;
+    const rare = this.seldom;
     rare.token?.cancel();
     rare.controller?.abort(abortError(this.reason));
     rare.outflow?.stop(reason);
@@ -361,16 +352,16 @@ export class Call {
   /** @param {abp.Outcome} outcome @param {abp.Fate} fate */
   answer(outcome, fate) {
     const { given, endpoint } = this;
-    if (fate === abp.FATE_UNSTARTED) this.#leave();
+    if (fate === abp.FATE_UNSTARTED) this.leave();
     // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
     const isLeft = fate === abp.FATE_RUNNING && !this.hasEnded && !given && endpoint.ready;
-    if (isLeft && !this.#rare?.onStop) tell((dev) => dev.warnOfHandler(String(this.name)));
+    if (isLeft && !this.seldom.onStop) tell((dev) => dev.warnOfHandler(String(this.name)));
     const isValue = outcome === abp.COMPLETED && given.success;
     const response = isValue
       ? { success: true, data: given.data }
-      : this.#failure(abp.RESULT, outcome, fate, given);
+      : this.failure(abp.RESULT, outcome, fate, given);
     endpoint.side.complete?.(this, response, outcome, fate);
-    this.#end(response, isValue ? this.#rare?.transfer : undefined);
+    this.end(response, isValue ? this.seldom.transfer : undefined);
   }
 
   /** @param {abp.ErrorCode} code */
@@ -379,7 +370,7 @@ export class Call {
     const { frames } = endpoint;
     const response = endpoint.refusal(code, undefined, abp.REFUSE);
     // In a session that began meanwhile, its key is that of another call.
-    const end = () => (this.resolve || frames === endpoint.frames) && this.#end(response);
+    const end = () => (this.resolve || frames === endpoint.frames) && this.end(response);
     const explaining = endpoint.callee.explain?.(this, code, response.error);
     if (explaining) void explaining.then(end);
     else end();
@@ -388,7 +379,7 @@ export class Call {
   /** It has ended without the core: that refused it, or has failed. @param {any} response */
   fail(response) {
     this.resolve ??= () => {};
-    this.#end(response);
+    this.end(response);
     if (!this.hasEnded) this.abort(response.error.message);
   }
 }

@@ -463,9 +463,9 @@ export class Endpoint {
     }
   }
 
-  /** @param {Call} call */
-  sendRequest(call) {
-    const { handle, name, params, options, window } = call;
+  /** @param {Call} call @param {abp.Handle} handle @param {[number, number]} [window] */
+  sendRequest(call, handle, window) {
+    const { name, params, options } = call;
     const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
       options;
     const frames = this.frames;
@@ -477,7 +477,7 @@ export class Endpoint {
       const asked = { ...options, name, progress: progressToken, input: !!input, value: params };
       const message =
         isPlain && this.role === abp.AGENT
-          ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
+          ? callMessage(callId ?? this.core.idText(handle), name, params)
           : this.core.print(asked, abp.REQUEST, handle, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
       if (!message) return failed(outOfMemory());
@@ -535,18 +535,6 @@ export class Endpoint {
     }
   }
 
-  /** Has a chunk of a stream sent. @param {Call} call @param {unknown} chunk @param {number} size its bytes */
-  sendChunk(call, chunk, size) {
-    call.rare.outflow?.send(chunk, size, call.key === undefined ? undefined : this.frames);
-  }
-
-  /** Says how much of a stream was read. @param {Call} call @param {[number, number]} amount chunks and bytes */
-  sendCredit(call, amount) {
-    if (!call.key || !this.frames)
-      return this.say(this.core.print({}, abp.CREDIT, call.handle, amount));
-    return this.frames.add(FrameKind.CREDIT, call.key, ...amount);
-  }
-
   /** @param {unknown[]} entry @param {Transferable[] | undefined} transfer @param {unknown} error @returns {unknown} */
   #undeliverable([kind, key, a, value], transfer, error) {
     const isMade = kind === FrameKind.REQUEST || kind === FrameKind.REQUEST_WITH;
@@ -557,9 +545,9 @@ export class Endpoint {
     switch (kind) {
       case FrameKind.REQUEST:
       case FrameKind.REQUEST_WITH:
-        return call?.unsent(error);
+        return call?.unsent(error, kind === FrameKind.REQUEST ? value : getOwn(value, '0'));
       case FrameKind.CHUNK:
-        return call?.chunkFailed(error);
+        return call?.seldom.outflow?.fail(error);
       case FrameKind.VALUE:
       case FrameKind.RESPONSE: {
         // Once more, without what could not be moved.

@@ -188,8 +188,8 @@ class Tracer {
 
   /** What does not change about a call. @param {AnyCall} record */
   #describe(record) {
-    const { resolve, rare, name, options } = record;
-    const isLocal = rare.above !== undefined;
+    const { resolve, seldom, name, options } = record;
+    const isLocal = seldom.above !== undefined;
     const made = !!resolve && !isLocal;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };

@@ -441,7 +441,8 @@ abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outco
  * before it.
  *
  * The caller says with its request how much may be under way (the window). What it reads it grants
- * again: after half of the window, and whenever it has read all that came. So whatever is streamed,
+ * again: after half of the window and, if the peer has not said in the handshake which windows it
+ * keeps to, whenever it has read all that came. So whatever is streamed,
  * no more than the window waits at the reader, and one chunk at the handler. A chunk may be sent
  * while fewer chunks and fewer bytes than the window are under way; so one may exceed it.
  *
@@ -452,6 +453,10 @@ abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outco
  * `chunks` and `bytes`. If either is 0, or streams were not agreed on, it is no stream. */
 int abp_stream_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
                         uint32_t flags, uint32_t chunks, uint32_t bytes, abp_error fault);
+/* Caller: as abp_request(), whose flags are to have ABP_WANTS_STREAM, through a window of at most
+ * `bytes`. 0, and what is more than the limits of the two sides, is as much as these allow. */
+int abp_stream_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
+                       uint32_t flags, uint32_t bytes, abp_call parent, abp_call *call);
 /* 1 if the call was received and is a stream, else 0: then the handler's chunks are collected into
  * its result. 0 for a void handle. */
 int abp_stream_wanted(const abp_endpoint *endpoint, abp_call call);

@@ -118,6 +118,9 @@ uint32_t endpoint_remembered(abp_endpoint *endpoint, const abp_id *id);
 uint32_t endpoint_streams(const abp_endpoint *endpoint);
 /* Begins a stream, through a window of at most this much. */
 void endpoint_open_window(abp_endpoint *endpoint, uint32_t slot, uint32_t chunks, uint32_t bytes);
+/* The same of one that is asked for: the peer keeps to no larger one. 0 bytes is what the limits
+ * allow. */
+void endpoint_ask_window(abp_endpoint *endpoint, uint32_t slot, uint32_t bytes);
 void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
 void endpoint_refuse(abp_endpoint *endpoint, abp_error error);
 /* What precedes the number in the ids of calls made here (`own`) or received. */

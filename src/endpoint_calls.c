@@ -25,8 +25,8 @@ static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_
   return calls_make(&ep->calls, &key, flags, slot);
 }
 
-int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                abp_call parent, abp_call *call) {
+int abp_stream_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                       uint32_t bytes, abp_call parent, abp_call *call) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   uint32_t slot, above = NO_CALL;
   if (ep->session.state != ABP_SESSION_READY ||
@@ -41,7 +41,7 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
   const int status =
       make_call(ep, id, stops | (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, &slot);
   if (status != ABP_OK) return status;
-  if (streams) endpoint_open_window(ep, slot, UINT32_MAX, UINT32_MAX);
+  if (streams) endpoint_ask_window(ep, slot, bytes);
   if (above != NO_CALL && stops && !streams)
     calls_ask(&ep->calls, above, slot);
   else if (above != NO_CALL)
@@ -50,6 +50,11 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
   calls_owe(&ep->calls, slot, OWE_REQUEST);
   *call = calls_handle(&ep->calls, slot);
   return ABP_OK;
+}
+
+int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                abp_call parent, abp_call *call) {
+  return abp_stream_request(ep, id, timeout_ms, flags, 0, parent, call);
 }
 
 COLD int abp_cancel(abp_endpoint *ep, abp_call call, const char *reason, size_t length) {

@@ -95,6 +95,7 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
     change_session(ep, SE_INITIALIZE);
     set_session_id(ep, own, length); /* the calls of the older session were named by its own */
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
+    session->peer = session->said;
     session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
     /* One that is refused is no sign of life of the agent whose session this is. */
@@ -123,6 +124,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
      * this agent asked for of those holds. */
     features |= ABP_NOTIFICATIONS | ABP_PROGRESS | ABP_ELICITATION;
     session->agreed = features & (session->wanted | ABP_DYNAMIC_CAPABILITIES);
+    session->peer = session->said;
   }
   change_session(ep, accepted ? SE_ACCEPTED : busy ? SE_BUSY : SE_REFUSED);
   if (accepted) session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);

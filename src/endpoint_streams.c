@@ -24,6 +24,12 @@ void endpoint_open_window(abp_endpoint *ep, uint32_t slot, uint32_t chunks, uint
                       .max_bytes = smaller(bytes, ep->config.stream_bytes)};
 }
 
+void endpoint_ask_window(abp_endpoint *ep, uint32_t slot, uint32_t bytes) {
+  struct window peer = ep->session.peer;
+  if (!peer.chunks) peer = (struct window){UINT32_MAX, UINT32_MAX};
+  endpoint_open_window(ep, slot, peer.chunks, bytes ? smaller(bytes, peer.bytes) : peer.bytes);
+}
+
 static int has_room(const struct stream *stream) {
   return stream->chunks < stream->max_chunks && stream->bytes < stream->max_bytes;
 }
@@ -140,9 +146,10 @@ int abp_chunk_read(abp_endpoint *ep, abp_call call, uint64_t size) {
     return ABP_E_STATE;
   stream->read_chunks++;
   stream->read_bytes += size;
-  if (stream->read_chunks == stream->chunks) stream->unsaid = 0;
-  /* All of it: the window of the peer may be the smaller one. */
-  if (stream->read_chunks == stream->chunks ||
+  const int all = stream->read_chunks == stream->chunks;
+  if (all) stream->unsaid = 0;
+  /* A peer that has not said which windows it keeps to may wait for every grant. */
+  if ((all && !ep->session.peer.chunks) ||
       stream->read_chunks >= stream->max_chunks - stream->max_chunks / 2 ||
       stream->read_bytes >= stream->max_bytes - stream->max_bytes / 2)
     calls_owe(&ep->calls, slot, calls_step(&ep->calls, slot, EV_READ));

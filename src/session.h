@@ -30,9 +30,16 @@ struct session_step {
   uint16_t sends; /* 1 << abp_message */
 };
 
+/* How much of a stream may be under way. */
+struct window {
+  uint32_t chunks, bytes;
+};
+
 struct session {
   abp_session state;
   uint32_t wanted, agreed; /* features */
+  struct window said;      /* what a greeting that is read now says of its side's windows, or 0 */
+  struct window peer;      /* the same of the peer of this session: it keeps to no smaller ones */
   uint64_t heard;          /* when the peer last said something */
   uint64_t due;            /* when the session's own timer runs out, or 0 */
   uint64_t give_up;        /* agent: when the handshake fails */

@@ -216,12 +216,7 @@ static int print_request(const abp_endpoint *ep, const abp_action *action, const
     const abp_call about = received_above(ep, call->parent);
     if (about) wire_add_call_id(ep, "callId", about);
   }
-  if (action->chunks) {
-    json_open(out, "stream");
-    json_add_number(out, "chunks", action->chunks);
-    json_add_number(out, "bytes", action->at);
-    json_close(out);
-  }
+  if (action->chunks) wire_add_window(out, action->chunks, action->at);
   if (agent) {
     json_close(out);
     wire_add_call_id(ep, "callId", action->call);

@@ -86,12 +86,12 @@ EXPORT("advance") abp_packed advance(abp_endpoint *ep, double now) {
   return first(ep, abp_advance(ep, ms_of(now)));
 }
 
-/* 0 for id_length and number mints an id. */
+/* 0 for id_length and number mints an id. `bytes` is the window of a stream; 0 is the default. */
 EXPORT("request")
 abp_packed request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
-                   abp_call parent) {
-  const abp_id *id = id_of(id_length, 0);
-  return first(ep, abp_request(ep, id_length ? id : NULL, timeout_ms, flags, parent, &action.call));
+                   abp_call parent, uint32_t bytes) {
+  const abp_id *id = id_length ? id_of(id_length, 0) : NULL;
+  return first(ep, abp_stream_request(ep, id, timeout_ms, flags, bytes, parent, &action.call));
 }
 /* The reason is in the scratch; length 0 is none. */
 EXPORT("cancel") abp_packed cancel(abp_endpoint *ep, abp_call call, uint32_t reason_length) {

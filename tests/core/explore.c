@@ -176,6 +176,21 @@ static const struct bounds CONFIGURATIONS[] = {
      .chunks = {2, 2},
      .moves =
          {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 5, [READ] = ANY, [SIGNAL] = 1, [CUT] = 1}},
+    /* Windows that both sides know: nothing is granted before half of one was read. */
+    {.name = "streams-told",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .told = 1,
+     .chunks = {3, 5},
+     .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 1, [YIELD] = 7, [READ] = ANY, [SIGNAL] = 1}},
+    {.name = "input-told",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .told = 1,
+     .chunks = {4, 7},
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [INPUT] = 1, [YIELD] = 6, [READ] = ANY}},
     /* What a handler reads of its agent, and what ends that call, that reader and that writer. */
     {.name = "input",
      .calls = 1,

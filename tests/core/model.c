@@ -98,7 +98,7 @@ int model_grants(const struct world *w, const struct ghost *call) {
   const enum side side = model_caller(call);
   const struct part *part = &call->part[side];
   const uint32_t bytes = w->bounds.bytes[side];
-  return part->unreported == part->under_way ||
+  return (part->unreported == part->under_way && !w->bounds.told) ||
          part->unreported * 2u >= (w->bounds.chunks[side] ? w->bounds.chunks[side] : 64) ||
          (bytes && part->unreported * CHUNK_SIZE * 2u >= bytes);
 }

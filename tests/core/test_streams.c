@@ -118,6 +118,45 @@ static void only_what_was_agreed_on_is_a_stream(void **state) {
   abp_free(app);
 }
 
+/* Of a peer that has said how large its windows are, the smaller ones are asked for, and what was
+ * read is granted by halves. */
+static void a_known_window_is_granted_by_halves(void **state) {
+  (void)state;
+  abp_endpoint *agent = open_as(ABP_AGENT, (abp_config){.stream_chunks = 7}, FEATURES);
+  agent->session.peer = (struct window){4, 100};
+  abp_call call;
+  assert_int_equal(abp_request(agent, NULL, 0, ABP_WANTS_STREAM, 0, &call), ABP_OK);
+  const abp_action asked = only(agent);
+  assert_int_equal(asked.chunks, 4);
+  assert_int_equal(asked.at, 100);
+  for (int chunk = 0; chunk < 4; chunk++) {
+    assert_int_equal(hears(agent, ONE, 5), ABP_CHUNK);
+    assert_int_equal(abp_chunk_read(agent, call, 5), ABP_OK);
+    assert_int_equal(only(agent).kind, chunk % 2 ? ABP_CREDIT : ABP_NONE);
+  }
+  assert_int_equal(hears(agent, ONE, 50), ABP_CHUNK);
+  assert_int_equal(abp_chunk_read(agent, call, 50), ABP_OK);
+  assert_int_equal(only(agent).kind, ABP_CREDIT);
+  abp_free(agent);
+}
+
+static void a_request_may_ask_for_less_than_the_limits(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t own, peer, wanted, asked;
+  } ROWS[] = {{100, 0, 0, 100}, {100, 0, 9, 9},    {100, 0, 101, 100}, {100, 50, 0, 50},
+              {100, 50, 9, 9},  {100, 50, 60, 50}, {40, 50, 45, 40}};
+  for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+    abp_endpoint *agent = open_as(ABP_AGENT, (abp_config){.stream_bytes = ROWS[i].own}, FEATURES);
+    if (ROWS[i].peer) agent->session.peer = (struct window){1, ROWS[i].peer};
+    abp_call call;
+    assert_int_equal(abp_stream_request(agent, NULL, 0, ABP_WANTS_STREAM, ROWS[i].wanted, 0, &call),
+                     ABP_OK);
+    assert_int_equal(only(agent).at, ROWS[i].asked);
+    abp_free(agent);
+  }
+}
+
 /* What an app reads of its agent is a stream like any: the same windows, and a cancel. */
 static void an_app_reads_what_its_agent_streams(void **state) {
   (void)state;
@@ -397,6 +436,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_request_says_how_much_its_reader_takes),
       cmocka_unit_test(only_what_was_agreed_on_is_a_stream),
+      cmocka_unit_test(a_known_window_is_granted_by_halves),
+      cmocka_unit_test(a_request_may_ask_for_less_than_the_limits),
       cmocka_unit_test(an_app_reads_what_its_agent_streams),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_chunks),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_bytes),

@@ -690,6 +690,7 @@ static int deliver(struct world *w, enum side side) {
   const abp_id id = text_of(w, message.id, text);
   const abp_id about = text_of(w, message.about, more);
   endpoint_enter(ep);
+  if (w->bounds.told) ep->session.said = w->peer[!side].window;
   switch (message.kind) {
   case INITIALIZE:
     endpoint_initialize(ep, id.text, id.length, 0, message.arg ? "x" : "0.1", message.arg ? 1 : 3,
@@ -1179,7 +1180,13 @@ void world_open(struct world *w, const struct bounds *bounds) {
                                .stream_bytes = bounds->bytes[side]};
     w->peer[side].now = 1000;
     w->peer[side].endpoint = abp_new(&config, 1000);
+    w->peer[side].window = (struct window){bounds->chunks[side], ABP_DEFAULT_STREAM_BYTES};
   }
+  /* Then both know the smaller one. */
+  if (bounds->told)
+    for (int side = 0; side < 2; side++)
+      if (bounds->chunks[!side] < bounds->chunks[side])
+        w->bounds.chunks[side] = bounds->chunks[!side];
 }
 
 void world_close(struct world *w) {

@@ -105,6 +105,7 @@ struct bounds {
   uint32_t greedy;              /* it sends chunks for which there is no room */
   uint32_t liar;                /* its questions are about other calls than they say */
   uint32_t chunks[2], bytes[2]; /* the window of each side; 0: the default */
+  uint32_t told;                /* each side says how large its windows are: chunks[] are given */
   uint32_t moves[MOVE_KINDS];
 };
 
@@ -193,6 +194,7 @@ struct peer {
   abp_endpoint *endpoint;
   abp_session session;
   uint64_t now;
+  struct window window; /* what it says of its own */
   uint32_t serial, peer_serial;           /* of the sessions, this side's count and the other's */
   uint64_t resend, give_up;               /* while it connects */
   uint32_t late, stray, refused, overrun; /* counted */

@@ -201,7 +201,7 @@ export function script(seed, player, write) {
     const session = type.startsWith('initialize');
     const features = `{"notifications":true,"progress":${pick(2) === 1},"bridge.frames":true,"bridge.streams":${pick(2) === 1},"bridge.liveness":${pick(2) === 1}}`;
     const payload = session
-      ? `{"protocolVersion":"${one(['0.1', '1', 'x'])}","sessionId":${one(['"s"', '7', '""'])},"features":${features}${pick(3) ? '' : ',"error":{"code":"ALREADY_INITIALIZED"}'}}`
+      ? `{"protocolVersion":"${one(['0.1', '1', 'x'])}","sessionId":${one(['"s"', '7', '""'])},"features":${features},"stream":{"chunks":${pick(4)},"bytes":${pick(99)}}${pick(3) ? '' : ',"error":{"code":"ALREADY_INITIALIZED"}'}}`
       : `{"callId":${one(VALUES)},"cancelled":${pick(2) === 1},"reason":${one(VALUES)},"persisted":${pick(2) === 1}}`;
     const messageId = session ? one(['"i1"', '"i1"', '"i1"', '3']) : one(VALUES);
     const text = `{"type":"${type}","id":${messageId},"payload":${payload}}`;
@@ -240,7 +240,9 @@ export function script(seed, player, write) {
       4,
       () => {
         const [length, text] = pick(2) ? id() : [0, ''];
-        does('request', [length, pick(3) ? 0 : pick(100), pick(4), pick(3) ? 0 : call()], text);
+        const bytes = pick(3) ? 0 : pick(50);
+        const [ms, flags, parent] = [pick(3) ? 0 : pick(100), pick(4), pick(3) ? 0 : call()];
+        does('request', [length, ms, flags, parent, bytes], text);
       },
     ],
     [

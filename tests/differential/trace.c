@@ -89,7 +89,7 @@ int main(void) {
     case 5: drain(lost(ep)); break;
     case 6: drain(leave(ep, a[1])); break;
     case 7: drain(advance(ep, a[1])); break;
-    case 8: drain(request(ep, a[1], a[2], a[3], a[4])); break;
+    case 8: drain(request(ep, a[1], a[2], a[3], a[4], a[5])); break;
     case 9: drain(cancel(ep, a[1], a[2])); break;
     case 10: drain(cancel_by_id(ep, a[1], a[2])); break;
     case 11: drain(response_received(ep, a[1], a[2], a[3])); break;

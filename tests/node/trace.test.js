@@ -161,7 +161,8 @@ for (const upgrade of ['frames', 'none']) {
 /** Plays a bit of everything, and tells what messages each side has seen, without what each session has of its own. */
 async function seen(upgrade) {
   channel = new MessageChannel();
-  const { messages, agent } = await open({ upgrade });
+  // Each chunk is half of such a window, and granted.
+  const { messages, agent } = await open({ upgrade, limits: { streamChunks: 1 } });
   const controller = new AbortController();
   await client.call('echo', { a: 1 }, { timeout: 60_000 });
   await client.call('steps', {}, { callId: 'mine', onProgress() {} });

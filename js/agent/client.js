@@ -4,7 +4,7 @@ import { ready } from '../driver/abp-core.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
-import { misfit } from '../common/check-options.js';
+import { isHighWaterMark, misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
 import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
@@ -64,8 +64,9 @@ const EARLY = 1000;
 /** @type {Kinds<CallOptions, 'callId' | 'progressToken'>} */
 // prettier-ignore
 const CALL_OPTIONS = {
-  callId: 'anything', idempotencyKey: 'a string', input: 'an object', onProgress: 'a function', progressToken: 'anything',
-  retry: 'a boolean or an object of numbers', signal: 'an AbortSignal', timeout: 'a number', transfer: 'an object',
+  callId: 'anything', highWaterMark: 'a number', idempotencyKey: 'a string', input: 'an object', onProgress: 'a function',
+  progressToken: 'anything', retry: 'a boolean or an object of numbers', signal: 'an AbortSignal', timeout: 'a number',
+  transfer: 'an object',
 };
 /** @type {Kinds<ConnectOptions>} */
 // prettier-ignore
@@ -115,6 +116,8 @@ const OPTIONS = {
 
 /**
  * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
+ * @property {number} [highWaterMark] of a stream: bytes that may come ahead of its reader, a whole number from 1 (what `limits.streamBytes`
+ *   of both sides allow, which is also the most). See docs/streams.md#backpressure
  * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
  *   context. It ends with the call
  * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
@@ -458,6 +461,7 @@ export class Client {
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
+      isHighWaterMark(options.highWaterMark) &&
       !(retry && (streams || transfer)) &&
       (key === undefined || (key && !streams && (this.features.outcomes || !this.connected))) &&
       !(odd && misfit(options, CALL_OPTIONS, 'anything'));

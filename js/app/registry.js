@@ -19,8 +19,8 @@ import { isRecord } from '../common/values.js';
  * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('../wire/messages.js').Response>} call
  *   calls another capability of this app as a part of this call
  * @property {string} callId the name of the call
- * @property {AsyncIterableIterator<any>} [input] what the agent streams to this call, to be read by `for await`; undefined if it
- *   streams nothing. See docs/streams.md
+ * @property {AsyncIterableIterator<any> & { highWaterMark?: number }} [input] what the agent streams to this call, to be read by
+ *   `for await`; undefined if it streams nothing. `highWaterMark` is set before the first read. See docs/streams.md#input
  * @property {unknown} progressToken the token that the caller gave for progress; undefined if it wants none
  * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void} report says what the handler
  *   has applied and what remains, in JSON of at most 4 KB. The latest is kept, and sent if the call does not succeed: as

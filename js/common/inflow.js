@@ -19,7 +19,8 @@ export class Inflow {
   #readers = [];
   /** Once nothing more comes: what the next reader gets, or what it throws. @type {undefined | (() => IteratorResult<T>)} */
   #end;
-  #left = false;
+  /** Whether the reader has left. @protected */
+  left = false;
 
   /** A chunk was read. @protected @param {number} _size */
   onRead(_size) {}
@@ -27,21 +28,16 @@ export class Inflow {
   /** The reader has left. @protected */
   onLeave() {}
 
-  /** Whether the reader has left. @protected */
-  get left() {
-    return this.#left;
-  }
-
   /** A chunk has come. @param {unknown} value @param {number} size what it counts as */
   push(value, size) {
-    if (this.#left) return;
+    if (this.left) return;
     this.#last = this.#last.next = { value, size };
     this.#readers.shift()?.(this.#take());
   }
 
   /** Nothing more comes. @protected @param {() => IteratorResult<T>} end gives the last result, or throws */
   finish(end) {
-    if (this.#left) return;
+    if (this.left) return;
     this.#end = end;
     for (const reader of this.#readers.splice(0)) reader(this.#take());
   }
@@ -66,20 +62,16 @@ export class Inflow {
    * The next chunk; at the end what the other side's generator returned.
    * @returns {Promise<IteratorResult<T>>} rejects once if it failed, when what came before has been read
    */
-  async next() {
-    if (this.#read.next || this.#end) return this.#take();
+  next() {
+    if (this.#read.next || this.#end) return Promise.resolve(this.#take());
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 
-  /**
-   * Leaves the stream, as `break` does: what is still under way is cancelled.
-   * @param {unknown} [value]
-   * @returns {Promise<IteratorResult<T>>}
-   */
+  /** Leaves the stream, as `break` does: what is still under way is cancelled. @param {any} [value] @returns {Promise<IteratorResult<T>>} */
   async return(value) {
     this.#read = {};
     this.finish(over);
-    this.#left = true;
+    this.left = true;
     this.onLeave();
     return { done: true, value };
   }

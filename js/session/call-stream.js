@@ -1,4 +1,5 @@
 /** The caller's side of a stream, and an app's reading of a call's input, which is one. */
+import { badHighWaterMark, isHighWaterMark } from '../common/check-options.js';
 import { Inflow } from '../common/inflow.js';
 import { INPUT } from '../wire/messages.js';
 import { ENDED, failedBy, makeCall } from './call.js';
@@ -91,9 +92,13 @@ export class InputStream extends CallStream {
 
   /** @override */
   async next() {
-    const { aborted, signal, endpoint, callId, handle } = this.#call;
+    const { aborted, signal, endpoint, callId, handle, rare } = this.#call;
     if (aborted) throw signal.reason;
-    this.#ask?.(makeCall(endpoint, INPUT, { callId }, { stream: this }, handle || ENDED));
+    // What its handler has may be a promise of this stream.
+    const highWaterMark = rare.input?.highWaterMark;
+    if (!isHighWaterMark(highWaterMark)) throw badHighWaterMark();
+    const options = { stream: this, highWaterMark };
+    this.#ask?.(makeCall(endpoint, INPUT, { callId }, options, handle || ENDED));
     this.#ask = undefined;
     try {
       return await super.next();

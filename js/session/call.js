@@ -13,7 +13,7 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
-import { getOwn, milliseconds } from '../common/values.js';
+import { getOwn, limitOf, milliseconds } from '../common/values.js';
 import { CREDIT } from '../wire/frame-kinds.js';
 import { isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
@@ -44,7 +44,7 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  */
 
 /**
- * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any }} MadeOptions `about` is the callId on
+ * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any, highWaterMark?: number }} MadeOptions `about` is the callId on
  *   whose behalf a question is asked, or that of a call which may have run and is repeated; `stream` reads its chunks; `input` is
  *   what its handler reads
  */
@@ -75,7 +75,7 @@ export const failedBy = (message) => ({
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
- * @property {AsyncIterableIterator<unknown>} [input] what is streamed to its handler
+ * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed to its handler
  * @property {boolean} [collected] its chunks were collected into its data
  * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to what follows: the console does not
  *   warn of its handler
@@ -147,7 +147,7 @@ export class Call {
   /** Makes the call. @param {abp.Handle} [parent] the call on whose behalf this is made */
   begin(parent = 0) {
     const { endpoint, options } = this;
-    const { signal, callId, onProgress, stream, input } = options;
+    const { signal, callId, onProgress, stream, input, highWaterMark } = options;
     this.followed = signal;
     stream?.attach(this);
     if (signal?.aborted)
@@ -164,7 +164,7 @@ export class Call {
       const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
       if (callId !== undefined && !length) return abp.E_ID;
       const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
-      return x.request(pointer, length, timeout, flags, parent);
+      return x.request(pointer, length, timeout, flags, parent, limitOf(highWaterMark));
     });
     this.params = undefined; // They were sent.
   }

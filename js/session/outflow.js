@@ -24,12 +24,7 @@ export class Outflow extends Iteration {
     this.#call = call;
   }
 
-  /**
-   * Sends a chunk, if there is room for it.
-   * @param {unknown} chunk
-   * @param {number} size
-   * @returns {boolean} false if there is none
-   */
+  /** Sends a chunk, if there is room for it. @param {unknown} chunk @param {number} size @returns {boolean} false if there is none */
   #isSent(chunk, size) {
     return (
       this.#call.tell((x, pointer, call) => x.chunk(pointer, call, size), chunk) !== abp.E_LIMIT
@@ -65,17 +60,16 @@ export class Outflow extends Iteration {
     const transfer = transferOf(chunk);
     if (!frames) {
       const message = endpoint.core.print({ value: chunk }, abp.CHUNK, handle, [0, size]);
-      return endpoint.say(message, { transfer, failed: (error) => this.fail(error) });
+      return void endpoint.say(message, { transfer, failed: (error) => this.fail(error) });
     }
     frames.add(CHUNK, key, size, chunk, transfer);
     const now = performance.now();
     frames.bytes += size;
     const waits = frames.bytes < MAX_CHUNK_BYTES && now - frames.sentAt < MAX_CHUNK_DELAY;
-    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return undefined;
+    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return;
     frames.flush();
     frames.sentAt = now;
     frames.bytes = 0;
-    return undefined;
   }
 
   /** There is room again. */

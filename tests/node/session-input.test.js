@@ -58,6 +58,14 @@ const CAPABILITIES = {
     for await (const value of input) values.push(value);
     return values.length;
   },
+  /** The same, and says how many bytes may come ahead of it. */
+  async marked({ highWaterMark }, { input }) {
+    input.highWaterMark = highWaterMark;
+    const values = [(await input.next()).value];
+    await gate.promise;
+    for await (const value of input) values.push(value);
+    return values.length;
+  },
   async *double(_params, { input }) {
     for await (const value of input) yield value * 2;
     return 'doubled';
@@ -102,6 +110,18 @@ for (const { name, ...way } of [...TRANSPORTS, { name: 'a page that is driven', 
       const { data } = await client.call('list', {}, { input: values });
       assert.deepEqual(data, [...Array(300).keys()]);
       assert.equal((await client.call('sum', {}, { input: source(10).values })).data, 45);
+    });
+
+    test('a handler says how many bytes may come ahead of it', async () => {
+      const { client } = await pair(way);
+      const watched = source(100);
+      // Two numbers.
+      const call = client.call('marked', { highWaterMark: 16 }, { input: watched.values });
+      while (!watched.made) await client.call('plain');
+      for (let i = 0; i < 4; i++) await client.call('plain');
+      assert.ok(watched.made <= 5, `${watched.made} chunks were made`);
+      gate.resolve();
+      assert.equal((await call).data, 100);
     });
 
     test('a handler that stops reading ends the source at once, and itself goes on', async () => {
@@ -172,6 +192,18 @@ for (const { name, ...way } of [...TRANSPORTS, { name: 'a page that is driven', 
 }
 
 describe('input', () => {
+  test('a highWaterMark that is no number of bytes fails the read, and nothing is taken from the source', async () => {
+    const { client } = await pair();
+    for (const highWaterMark of [0, -1, 1.5, NaN, null, '16']) {
+      const watched = source(3);
+      const call = client.call('marked', { highWaterMark }, { input: watched.values });
+      const { error } = await call;
+      assert.equal(error.code, 'INVALID_PARAMS');
+      assert.match(error.message, /highWaterMark/);
+      assert.equal(watched.made, 0);
+    }
+  });
+
   for (const [what, end] of [
     ['is closed', ({ exposed }) => exposed.close()],
     ['is left by its agent', ({ client }) => client.close()],

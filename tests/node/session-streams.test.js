@@ -190,6 +190,19 @@ for (const { name, ...way } of [...TRANSPORTS, { name: 'a page that is driven', 
       assert.equal((await all(stream)).length, 999);
       assertClean(client, exposed);
     });
+
+    test('a reader says how many bytes may come ahead of it, for one stream', async () => {
+      const { client, exposed } = await pair(way);
+      // Two numbers.
+      const stream = client.stream('count', { to: 1000 }, { highWaterMark: 16 });
+      assert.deepEqual((await stream.next()).value, 0);
+      assert.equal((await client.call('plain')).data, 42);
+      assert.equal((await client.call('plain')).data, 42);
+      assert.ok(did.length <= 5, `${did.length} chunks were made`);
+      assert.equal((await all(stream)).length, 999);
+      assert.equal((await all(client.stream('count', { to: 100 }))).length, 100);
+      assertClean(client, exposed);
+    });
   });
 }
 
@@ -204,6 +217,36 @@ describe('streams', () => {
     assert.ok(did.length <= 5, `${did.length} chunks were made`);
     assert.equal((await all(numbers)).length, 99);
     assert.equal((await all(client.stream('count', { to: 100 }))).length, 100);
+  });
+
+  test('a highWaterMark may be of one byte, and more than the limits is what these allow', async () => {
+    const { client } = await pair({ limits: { app: { streamBytes: 16 } } });
+    for (const [highWaterMark, most] of [
+      [1, 4],
+      [17, 5],
+      [2 ** 32 + 1, 5],
+      [Infinity, 5],
+      [undefined, 5],
+    ]) {
+      did = [];
+      const stream = client.stream('count', { to: 100 }, { highWaterMark });
+      await stream.next();
+      await client.call('plain');
+      await client.call('plain');
+      assert.ok(did.length <= most, `${did.length} chunks were made at ${highWaterMark}`);
+      assert.equal((await all(stream)).length, 99);
+    }
+  });
+
+  test('a highWaterMark that is no number of bytes is refused, and nothing runs', async () => {
+    const { client } = await pair();
+    for (const highWaterMark of [0, -1, 1.5, NaN, -Infinity, null, false, '16', {}]) {
+      const stream = client.stream('count', { to: 1 }, { highWaterMark });
+      const is = { name: 'AbpError', code: 'INVALID_PARAMS', message: /highWaterMark/ };
+      await assert.rejects(stream.next(), is);
+      await assert.rejects(stream.response, is);
+    }
+    assert.deepEqual(did, []);
   });
 
   test('any async iterable streams', async () => {

@@ -2,7 +2,7 @@
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
 import { isStream } from '../transfer.js';
-import { requireOptions } from '../check-options.js';
+import { badHighWaterMark, isHighWaterMark, requireOptions } from '../check-options.js';
 import { exactOrigin } from '../origins.js';
 
 /** @import { Kinds } from '../check-options.js' */
@@ -75,12 +75,13 @@ const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
 
 /** @type {typeof checkCall} */
 function refusal(name, options, streams, kinds) {
-  const { input, retry, transfer, idempotencyKey } = options ?? {};
+  const { input, retry, transfer, idempotencyKey, highWaterMark } = options ?? {};
   refuseIf(typeof name !== 'string', 'call needs the name of a capability');
   refuseIf(
     input !== undefined && !isStream(input),
     'input of a call must be an async iterable or a ReadableStream',
   );
+  if (!isHighWaterMark(highWaterMark)) throw badHighWaterMark();
   requireOptions('a call', options, kinds);
   refuseIf(
     idempotencyKey !== undefined && !idempotencyKey,

@@ -12,7 +12,8 @@
 
 static const char TOO_MUCH[] = "More chunks were sent than the stream's window allows";
 
-static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+/* 0 is no limit. */
+static uint32_t smaller(uint32_t a, uint32_t b) { return a - 1 < b - 1 ? a : b; }
 
 uint32_t endpoint_streams(const abp_endpoint *ep) {
   return abp_features(ep) & ABP_STREAMS ? CALL_STREAM : 0;
@@ -24,10 +25,9 @@ void endpoint_open_window(abp_endpoint *ep, uint32_t slot, uint32_t chunks, uint
                       .max_bytes = smaller(bytes, ep->config.stream_bytes)};
 }
 
-void endpoint_ask_window(abp_endpoint *ep, uint32_t slot, uint32_t bytes) {
-  struct window peer = ep->session.peer;
-  if (!peer.chunks) peer = (struct window){UINT32_MAX, UINT32_MAX};
-  endpoint_open_window(ep, slot, peer.chunks, bytes ? smaller(bytes, peer.bytes) : peer.bytes);
+COLD void endpoint_ask_window(abp_endpoint *ep, uint32_t slot, uint32_t bytes) {
+  const struct window *peer = &ep->session.peer;
+  endpoint_open_window(ep, slot, peer->chunks, smaller(bytes, peer->bytes));
 }
 
 static int has_room(const struct stream *stream) {
@@ -149,7 +149,7 @@ int abp_chunk_read(abp_endpoint *ep, abp_call call, uint64_t size) {
   const int all = stream->read_chunks == stream->chunks;
   if (all) stream->unsaid = 0;
   /* A peer that has not said which windows it keeps to may wait for every grant. */
-  if ((all && !ep->session.peer.chunks) ||
+  if ((all && !(ep->session.peer.chunks && ep->session.peer.bytes)) ||
       stream->read_chunks >= stream->max_chunks - stream->max_chunks / 2 ||
       stream->read_bytes >= stream->max_bytes - stream->max_bytes / 2)
     calls_owe(&ep->calls, slot, calls_step(&ep->calls, slot, EV_READ));

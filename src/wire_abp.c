@@ -116,16 +116,8 @@ static uint32_t read_features(const json_value *payload) {
   return bits;
 }
 
-/* The largest windows of a peer: as of a call, and none if either number is none. */
-static void read_windows(abp_endpoint *ep, const json_value *payload) {
-  const json_value *stream = json_member(payload, "stream");
-  const struct window said = {wire_window(json_count(json_member(stream, "chunks"))),
-                              wire_window(json_count(json_member(stream, "bytes")))};
-  ep->session.said = said.chunks && said.bytes ? said : (struct window){0};
-}
-
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  read_windows(ep, payload);
+  ep->session.said = wire_read_window(payload);
   /* A missing version is taken for ours; one that cannot be read is refused. */
   const char *version = json_member(payload, "protocolVersion")
                             ? json_member_text(payload, "protocolVersion")
@@ -141,7 +133,7 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
     endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
   }
-  read_windows(ep, payload);
+  ep->session.said = wire_read_window(payload);
   const struct json_slice session = json_string(json_member(payload, "sessionId"));
   const char *code = wire_error_code(payload);
   const int busy = code && strcmp(code, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
@@ -303,7 +295,7 @@ void wire_add_failure(struct json_text *out, const struct failure *failure) {
   json_close(out);
 }
 
-void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes) {
+COLD void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes) {
   json_open(out, "stream");
   json_add_number(out, "chunks", chunks);
   json_add_number(out, "bytes", bytes);

@@ -61,6 +61,8 @@ void wire_id(const struct wire *wire, const json_value *value, abp_id *id);
 abp_id wire_id_of(const char *text);
 /* What a caller says of a window: 0 is none, and so is what is no whole number (UINT64_MAX). */
 uint32_t wire_window(uint64_t count);
+/* The window that a call or a handshake says: 0 is none. */
+struct window wire_read_window(const json_value *from);
 void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes);
 /* The code of a payload's error; NULL if it has none. */
 const char *wire_error_code(const json_value *payload);

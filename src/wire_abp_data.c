@@ -23,6 +23,12 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
   wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
+struct window wire_read_window(const json_value *from) {
+  const json_value *stream = json_member(from, "stream");
+  return (struct window){wire_window(json_count(json_member(stream, "chunks"))),
+                         wire_window(json_count(json_member(stream, "bytes")))};
+}
+
 uint32_t wire_window(uint64_t count) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
@@ -46,8 +52,8 @@ static void set_asked(struct wire *wire, const json_value *payload, int call) {
 static int take_asked(abp_endpoint *ep, const json_value *payload, int call, const abp_id *id,
                       uint32_t flags, abp_error fault) {
   const abp_body *body = &ep->wire->body;
-  const json_value *options = call ? json_member(payload, "options") : payload,
-                   *stream = json_member(options, "stream");
+  const json_value *options = call ? json_member(payload, "options") : payload;
+  const struct window window = wire_read_window(options);
   const json_value *named = given(options, "callId") ? options : payload;
   /* The call that this one repeats, or on behalf of which something is asked. */
   const abp_id about = wire_id_of(json_member_text(options, call ? "repeats" : "callId"));
@@ -57,9 +63,9 @@ static int take_asked(abp_endpoint *ep, const json_value *payload, int call, con
                           !call         ? 0
                           : body->token ? flags | ABP_WANTS_PROGRESS
                                         : flags,
-                          wire_window(json_count(json_member(stream, "chunks"))),
-                          wire_window(json_count(json_member(stream, "bytes"))),
-                          about.text && (call || !stream) ? &about : NULL, fault);
+                          window.chunks, window.bytes,
+                          about.text && (call || !json_member(options, "stream")) ? &about : NULL,
+                          fault);
 }
 
 /* What a result says of its work; ABP_FATE_NONE if it says nothing, or what is not known here. */

@@ -57,10 +57,6 @@ export const mistyped = (who, name, what) =>
 export const isHighWaterMark = (value) =>
   value === undefined || value === Infinity || (Number.isInteger(value) && Number(value) > 0);
 
-/** What is said of another one. */
-export const badHighWaterMark = () =>
-  mistyped('a stream', 'highWaterMark', 'a whole number of bytes, at least 1');
-
 /**
  * Throws unless a value is there, and of a kind.
  * @param {string} who whose it is @param {string} name @param {string} kind @param {unknown} value

@@ -1,4 +1,5 @@
 /** How much a value counts as where values are bounded: docs/streams.md has the rule. */
+import { mistyped } from './check-options.js';
 import { isObject } from './values.js';
 
 /** Values of one chunk that are counted; the rest of a larger one counts as nothing. */
@@ -33,3 +34,7 @@ export function sizeOf(value, left = COUNTED) {
   add(value, 0);
   return size;
 }
+
+/** The error of a stream with another `highWaterMark` than it may have. */
+export const badHighWaterMark = () =>
+  mistyped('a stream', 'highWaterMark', 'a whole number of bytes, at least 1');

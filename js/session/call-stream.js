@@ -1,6 +1,7 @@
 /** The caller's side of a stream, and an app's reading of a call's input, which is one. */
-import { badHighWaterMark, isHighWaterMark } from '../common/check-options.js';
+import { isHighWaterMark } from '../common/check-options.js';
 import { Inflow } from '../common/inflow.js';
+import { badHighWaterMark } from '../common/value-size.js';
 import { INPUT } from '../wire/messages.js';
 import { ENDED, failedBy, makeCall } from './call.js';
 import { rejectionOf } from './rejection.js';

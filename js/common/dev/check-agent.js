@@ -2,7 +2,8 @@
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
 import { isStream } from '../transfer.js';
-import { badHighWaterMark, isHighWaterMark, requireOptions } from '../check-options.js';
+import { isHighWaterMark, requireOptions } from '../check-options.js';
+import { badHighWaterMark } from '../value-size.js';
 import { exactOrigin } from '../origins.js';
 
 /** @import { Kinds } from '../check-options.js' */

@@ -9,9 +9,7 @@ const MAX_LEVELS = 1000;
 
 /**
  * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else 8.
- * @param {unknown} value
- * @param {number} [left] values in it that are counted
- * @returns {number}
+ * @param {unknown} value @param {number} [left] values in it that are counted @returns {number}
  */
 export function sizeOf(value, left = COUNTED) {
   let size = 0;

@@ -277,8 +277,8 @@ int abp_lost(abp_endpoint *endpoint);
 /* The peer may be another one than before: an iframe fired `load`, say, which it does for a new
  * document and for a step back in its history, too. The peer is asked: by a ping, or a plain app by
  * ABP_MSG_PROBE. If its answer shows that it knows no session, or nothing comes for `heartbeat_ms`
- * or `probe_ms`, the session is lost, as by abp_refused(). Until then nothing changes. Errors:
- * ABP_E_UNDRAINED. */
+ * or `probe_ms`, the session is lost, as by abp_refused(). Until then nothing changes. In a handshake
+ * `initialize` is sent again at once. Errors: ABP_E_UNDRAINED. */
 int abp_suspect(abp_endpoint *endpoint);
 /* Agent: the app has answered a call with an error of this code. If that says that it knows no
  * session, the session is lost: the app is told `shutdown`, for what it may still have of it, and

@@ -92,6 +92,8 @@ static void ask(struct session *session, uint64_t now, struct session_patience p
 void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
                      uint32_t *sends) {
   if (session->state == READY && !session->asked) ask(session, now, patience, sends);
+  /* What was not there to hear `initialize` may be now: it need not wait for a pause to end. */
+  if (session->state == CONNECTING) *sends |= SEND(INITIALIZE);
 }
 
 void session_heard(struct session *session, uint64_t now) {

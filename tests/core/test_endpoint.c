@@ -1101,6 +1101,32 @@ static int sends(abp_endpoint *ep, abp_message message) {
   return sent;
 }
 
+static void an_app_that_may_be_there_now_is_greeted_at_once(void **state) {
+  (void)state;
+  abp_config config = {.role = ABP_AGENT};
+  abp_endpoint *ep = abp_new(&config, 1000);
+  assert_int_equal(abp_connect(ep, 5000), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_INITIALIZE), 1);
+  /* The pauses have become long. */
+  for (uint64_t now = 1000; now < 2000; now += 10) {
+    assert_int_equal(abp_advance(ep, now), ABP_OK);
+    drain(ep, NULL);
+  }
+  assert_int_equal(abp_suspect(ep), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_INITIALIZE), 1);
+  /* However often that is, the handshake ends. */
+  for (uint64_t now = 2000; now <= 6000; now += 10) {
+    assert_int_equal(abp_advance(ep, now), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_suspect(ep), ABP_OK);
+    drain(ep, NULL);
+  }
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_FAILED);
+  assert_int_equal(abp_suspect(ep), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_INITIALIZE), 0);
+  abp_free(ep);
+}
+
 static void a_suspected_peer_is_asked_and_what_it_answers_decides(void **state) {
   (void)state;
   /* Silent, answers, knows no session; with a heartbeat and without. */
@@ -1225,6 +1251,7 @@ int main(void) {
       cmocka_unit_test(the_seed_is_not_in_the_ids),
       cmocka_unit_test(an_agent_that_leaves_while_it_connects_leaves_no_session_behind),
       cmocka_unit_test(a_peer_that_did_not_agree_to_liveness_hears_no_bye),
+      cmocka_unit_test(an_app_that_may_be_there_now_is_greeted_at_once),
       cmocka_unit_test(a_suspected_peer_is_asked_and_what_it_answers_decides),
       cmocka_unit_test(an_app_whose_agent_is_silent_says_goodbye),
       cmocka_unit_test(numbers_go_on_past_2_31_and_begin_again_after_2_32),

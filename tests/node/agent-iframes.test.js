@@ -61,6 +61,33 @@ describe('an app in an iframe', () => {
       assert.deepEqual(app.page.types(), []);
     });
 
+  test('whose document loads while it is greeted is greeted at once, by the same message', async (t) => {
+    const app = new FramedApp(t);
+    const sent = [];
+    const { postMessage } = app.iframe.contentWindow;
+    app.iframe.contentWindow.postMessage = (message) => {
+      sent.push(message);
+      postMessage(message);
+    };
+    const connecting = app.connect();
+    await app.next();
+    const before = sent.length;
+    app.iframe.dispatchEvent(new Event('load'));
+    assert.equal(sent.length, before + 1);
+    const [{ id }] = sent;
+    assert.deepEqual([sent.at(-1).type, sent.at(-1).id], ['initialize', id]);
+    const about = { app: { id: 'a.b', name: 'A', version: '1' }, sessionId: 's', features: {} };
+    app.say({ type: 'initialize-result', id, payload: { ...about, capabilities: [] } });
+    const client = await connecting;
+    closeAfter(() => client.close());
+    const after = sent.length;
+    app.iframe.dispatchEvent(new Event('load'));
+    assert.deepEqual(
+      sent.slice(after).filter(({ type }) => type === 'initialize'),
+      [],
+    );
+  });
+
   test('that only looks like one, without attributes, has no sandbox', async (t) => {
     const app = new FramedApp(t);
     delete app.iframe.getAttribute;

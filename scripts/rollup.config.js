@@ -162,8 +162,8 @@ const coreInside = {
   load(id) {
     if (/\/dist\/\w+-wasm\.js$/.test(id)) return "export default '';";
     if (!id.endsWith('/js/driver/load.js')) return null;
-    return `export const load = async (_deflated, fallback) =>
-      ({ kind: 'js', instantiate: (await fallback()).default });`;
+    return `export const load = async (_deflated, fallback, use) =>
+      (use((await fallback()).default), 'js');`;
   },
 };
 /**
@@ -179,8 +179,8 @@ const coresImported = {
     if (name) return `import core from 'cores/${name}.wasm'; export default core;`;
     if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
     if (!id.endsWith('/js/driver/load.js')) return null;
-    return `export const load = async (module) =>
-      ({ kind: 'wasm', instantiate: (env) => new WebAssembly.Instance(module, { env }).exports });`;
+    return `export const load = async (module, _fallback, use) =>
+      (use((env) => new WebAssembly.Instance(module, { env }).exports), 'wasm');`;
   },
   // They lie beside the entries.
   renderChunk(code, { fileName }) {

@@ -41,21 +41,21 @@ const bytesOf = (text) =>
  * Loads a module.
  * @param {string} deflated the WebAssembly, deflated and in base64
  * @param {() => Promise<{ default: Instantiate }>} fallback imports the same core as JavaScript
- * @returns {Promise<{ kind: 'wasm' | 'js', instantiate: Instantiate }>}
+ * @param {(instantiate: Instantiate) => void} use makes an instance, which is used from then on
+ * @returns {Promise<'wasm' | 'js'>} its form
  */
-export async function load(deflated, fallback) {
+export async function load(deflated, fallback, use) {
   try {
     const module = await compile(bytesOf(deflated));
-    /** @type {Instantiate} */
-    const instantiate = (env) => new WebAssembly.Instance(module, { env }).exports;
     // WebKit compiles modules that it then refuses to instantiate.
-    instantiate({ emscripten_notify_memory_growth() {} });
-    return { kind: 'wasm', instantiate };
+    use((env) => new WebAssembly.Instance(module, { env }).exports);
+    return 'wasm';
   } catch {
     // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
     const { default: instantiate } = await fallback().catch(async (cause) => {
       throw (await development()).withoutCore(cause);
     });
-    return { kind: 'js', instantiate };
+    use(instantiate);
+    return 'js';
   }
 }

@@ -26,10 +26,10 @@ export class CoreModule {
      */
     this.load = loadOnce(async () => {
       const { default: deflated } = await loadPart(wasm());
-      const { kind, instantiate } = await load(deflated, fallback);
-      this.#make = () => new Instance(instantiate, abi);
-      this.instance();
-      return kind;
+      return load(deflated, fallback, (instantiate) => {
+        this.#make = () => new Instance(instantiate, abi);
+        this.instance();
+      });
     });
   }
 

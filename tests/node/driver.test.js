@@ -12,7 +12,10 @@ import { useClock } from '../support/clock.js';
 
 const form = 'WebAssembly' in globalThis ? 'wasm' : 'js';
 const asJavaScript = () => import('../../dist/abp-js.js');
-const { instantiate } = await load(deflated, asJavaScript);
+const used = mock.fn();
+await load(deflated, asJavaScript, used);
+/** @type {import('../../js/driver/load.js').Instantiate} */
+const [instantiate] = used.mock.calls[0].arguments;
 const ANOTHER = { message: 'abp-bridge: dist/ does not match js/: run npm run build' };
 
 describe('a core is loaded', () => {
@@ -21,19 +24,31 @@ describe('a core is loaded', () => {
     try {
       for (const value of [undefined, (text) => new Uint8Array(Buffer.from(text, 'base64'))]) {
         Object.defineProperty(Uint8Array, 'fromBase64', { value, configurable: true });
-        assert.equal((await load(deflated, asJavaScript)).kind, form);
+        assert.equal(await load(deflated, asJavaScript, used), form);
       }
     } finally {
       delete Uint8Array.fromBase64;
       if (native) Object.defineProperty(Uint8Array, 'fromBase64', native);
     }
-    assert.equal((await load('no WebAssembly', asJavaScript)).kind, 'js');
+    assert.equal(await load('no WebAssembly', asJavaScript, used), 'js');
+  });
+
+  test('with one instance; where an engine refuses to make one of WebAssembly, as JavaScript', async () => {
+    const made = mock.fn();
+    assert.equal(await load(deflated, asJavaScript, made), form);
+    assert.equal(made.mock.callCount(), 1);
+    if (form === 'js') return;
+    const refusing = mock.fn(() => {
+      if (!refusing.mock.callCount()) throw new EvalError('forbidden');
+    });
+    assert.equal(await load(deflated, asJavaScript, refusing), 'js');
+    assert.equal(refusing.mock.callCount(), 2);
   });
 
   test('not at all where there is neither form of it, and says why', async () => {
     const cause = new Error('offline');
     await assert.rejects(
-      load('', () => Promise.reject(cause)),
+      load('', () => Promise.reject(cause), used),
       { code: 'NOT_SUPPORTED', message: /its replacement did not load: offline/, cause },
     );
   });

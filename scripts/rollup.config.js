@@ -194,6 +194,12 @@ const coresImported = {
 };
 
 /**
+ * Chromium compiles all functions of such a file while it loads, beside the main thread. Otherwise it compiles each when it is first
+ * called, and most of those of a side are called by its first connection. Bundlers drop comments, so it is for pages alone.
+ */
+const EAGER = { banner: '//# allFunctionsCalledOnLoad' };
+
+/**
  * Has esbuild print each file. One that has something to see keeps its source map.
  * @param {import('esbuild').TransformOptions} [options]
  * @param {boolean} [forPages]
@@ -216,6 +222,7 @@ const printed = (options, forPages = false) => ({
         {
           ...{ format: 'esm', target: 'es2022', sourcefile: chunk.fileName, minify: isCore },
           ...{ sourcemap: hasMap && 'external', ...options },
+          ...(forPages && /^(common|sides)$/.test(chunk.name) && EAGER),
         },
       );
       const fileName = `${chunk.fileName}.map`;

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1522156246;
+export const ABI = 880435146;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -245,7 +245,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} suspect
  * @property {(ep: Pointer<'abp_endpoint'>, persisted: number) => Packed} leave
  * @property {(ep: Pointer<'abp_endpoint'>, now: number) => Packed} advance
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, timeout_ms: number, flags: number, parent: Handle) => Packed} request
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, timeout_ms: number, flags: number, parent: Handle, bytes: number) => Packed} request
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, reason_length: number) => Packed} cancel
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, reason_length: number) => Packed} cancel_by_id
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} value_received

@@ -17,7 +17,7 @@ import { AbpCore } from '../driver/abp-core.js';
 import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
-import { FrameWriter, isFrame, readText } from '../wire/frames.js';
+import { FrameWriter, entriesOf } from '../wire/frames.js';
 import { OUTCOME, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
@@ -232,8 +232,7 @@ export class Endpoint {
     this.ports = ports;
     this.machine.tick();
     try {
-      if (Array.isArray(data)) this.#frame(data);
-      else if (typeof data === 'string') this.#frame(readText(data));
+      if (Array.isArray(data) || typeof data === 'string') this.#frame(data);
       else this.#message(data);
     } catch (error) {
       // A getter or a proxy threw: only transports within one thread hand such things over.
@@ -297,9 +296,10 @@ export class Endpoint {
     return machine.feed((x, at) => input(x, at, asks ? abp.ASIDE : 0, fault), call);
   }
 
-  /** @param {unknown[] | undefined} frame */
-  #frame(frame) {
-    if (!this.frames || !isFrame(frame)) return this.#message(undefined);
+  /** @param {unknown} data */
+  #frame(data) {
+    const frame = this.frames && entriesOf(data);
+    if (!frame) return this.#message(undefined);
     for (let i = 0; i < frame.length && !this.machine.over; i += 4)
       this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
   }
@@ -347,7 +347,7 @@ export class Endpoint {
       case FrameKind.CREDIT:
         break;
       case FrameKind.TEXT:
-        return this.#frame(readText(b));
+        return this.#frame(String(b));
       default:
         return this.#message(kind === FrameKind.MESSAGE ? b : undefined);
     }

@@ -20,5 +20,3 @@ export const CANCEL = 7; // a reason: stop the call; its result is the answer
 export const CHUNK = 8; // a size, b chunk: of a stream; agreed on with streams
 export const CREDIT = 9; // a chunks, b bytes: so much of a stream was read
 export const TEXT = 10; // b more entries, as text
-// Of an entry in text, whose b is undefined: its kind is so much more.
-export const ABSENT = 16;

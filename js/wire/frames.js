@@ -6,21 +6,11 @@ import * as FrameKind from './frame-kinds.js';
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
 const MAX_FRAME_ENTRIES = 4096;
 
-/** Whether what has come is a frame. @param {unknown} data @returns {data is unknown[]} */
-export const isFrame = (data) =>
-  Array.isArray(data) && data.length % 4 === 0 && data.length <= MAX_FRAME_ENTRIES * 4;
-
-/** Reads entries that came as text. @param {unknown} text @returns {unknown[] | undefined} undefined if they are not a frame */
-export function readText(text) {
-  const frame = safely(() => JSON.parse(/** @type {string} */ (text)));
-  if (!isFrame(frame)) return undefined;
-  for (let i = 0; i < frame.length; i += 4) {
-    const kind = /** @type {number} */ (frame[i]);
-    if (kind <= FrameKind.ABSENT) continue;
-    frame[i] = kind - FrameKind.ABSENT;
-    frame[i + 3] = undefined;
-  }
-  return frame;
+/** The entries of what has come. @param {any} frame text or values @returns {unknown[] | undefined} undefined if it is no frame */
+export function entriesOf(frame) {
+  if (typeof frame === 'string') frame = safely(() => JSON.parse(frame));
+  const isFrame = Array.isArray(frame) && frame.length <= MAX_FRAME_ENTRIES * 4;
+  return isFrame && frame.length % 4 === 0 ? frame : undefined;
 }
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
@@ -69,15 +59,11 @@ export class FrameWriter {
     const isFirst = this.#begins();
     let copy;
     try {
-      if (
-        this.#writesText &&
-        !transfer &&
-        (isText(b) || b === undefined) &&
-        (isText(a) || a === undefined)
-      ) {
-        const entry = JSON.stringify([b === undefined ? kind + FrameKind.ABSENT : kind, key, a, b]);
-        this.#text += this.#text ? `,${entry.slice(1, -1)}` : entry.slice(1, -1);
-        if (isFirst || ++this.#texts >= MAX_FRAME_ENTRIES) this.flush();
+      if (this.#writesText && !transfer && isText(b)) {
+        // A getter inside may make a call, whose entry comes before this one.
+        const entry = JSON.stringify([kind, key, a, b]);
+        this.#text += `,${entry.slice(1, -1)}`;
+        if (++this.#texts === MAX_FRAME_ENTRIES || isFirst) this.flush();
         return;
       }
       copy = snapshot(b);
@@ -91,22 +77,18 @@ export class FrameWriter {
     if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush();
   }
 
-  /** What follows is not text. */
+  /** Entries as text, which stand before what comes now. */
   #endText() {
-    if (this.#text) this.#entries.push(FrameKind.TEXT, 0, undefined, this.#takeText());
-  }
-
-  #takeText() {
-    const text = `[${this.#text}]`;
+    const text = `[${this.#text.slice(1)}]`;
+    if (this.#texts) this.#entries.push(FrameKind.TEXT, 0, undefined, text);
     this.#text = '';
     this.#texts = 0;
-    return text;
   }
 
   /** What was collected waits for more. @param {number} turns microtasks @returns {boolean} whether anything was collected */
   wait(turns) {
     this.#left = turns;
-    return this.#entries.length > 0 || this.#text !== '';
+    return this.#entries.length + this.#texts > 0;
   }
 
   /**
@@ -137,13 +119,15 @@ export class FrameWriter {
 
   /** Sends what was collected. */
   flush() {
-    if (!this.#entries.length) return this.#text ? this.#post(this.#takeText()) : undefined;
+    const isText = !this.#entries.length;
     this.#endText();
     const frame = this.#entries;
+    if (!frame.length) return;
     const transfers = this.#transfers;
     this.#entries = [];
     this.#transfers = [];
-    this.send(frame, transfers.length ? transfers : undefined);
+    if (isText) this.#post(/** @type {string} */ (frame[3]));
+    else this.send(frame, transfers.length ? transfers : undefined);
   }
 
   /**

@@ -16,13 +16,11 @@ const FEATURES = {
 
 /** Calls `on` for each entry of a frame, and for each message as an entry of kind 6. */
 function entries(data, on) {
-  const isText = typeof data === 'string';
-  const frame = isText ? JSON.parse(data) : data;
+  const frame = typeof data === 'string' ? JSON.parse(data) : data;
   if (!Array.isArray(frame)) return on(6, 0, undefined, data);
   for (let i = 0; i < frame.length; i += 4) {
     const [kind, key, a, b] = frame.slice(i, i + 4);
     if (kind === 10) entries(b, on);
-    else if (isText && kind > 16) on(kind - 16, key, a, undefined);
     else on(kind, key, a, b);
   }
 }
@@ -81,9 +79,7 @@ export class StrangerAgent {
     this.#calls.set(key, call);
     const window = stream ? [2, 1000] : [];
     const plain = !stream && !timeout && !progress;
-    if (plain && params === undefined) this.port.postMessage(`[17,${key},"${name}",null]`);
-    else if (plain)
-      this.port.postMessage([10, 0, undefined, JSON.stringify([1, key, name, params])]);
+    if (plain) this.port.postMessage([10, 0, undefined, JSON.stringify([1, key, name, params])]);
     else this.port.postMessage([2, key, name, [params, timeout, progress, ...window]]);
     return Object.assign(promise, call);
   }

@@ -4,7 +4,7 @@ import { SESSIONS } from './abp-names.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
-import { readText } from '../../../js/wire/frames.js';
+import { entriesOf } from '../../../js/wire/frames.js';
 
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
 /** @import { AnyCall, Endpoint, Observe, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
@@ -78,7 +78,7 @@ class Tracer {
   message(sent, data) {
     const direction = sent ? 'out' : 'in';
     safely(() => {
-      const frame = typeof data === 'string' ? readText(data) : data;
+      const frame = typeof data === 'string' ? entriesOf(data) : data;
       if (!Array.isArray(frame)) {
         const type = getOwn(data, 'type');
         if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
@@ -96,7 +96,7 @@ class Tracer {
     for (let i = 0; i + 3 < entries.length; i += 4) {
       const [kind, key, a, b] = entries.slice(i, i + 4);
       if (kind === FrameKind.TEXT) {
-        this.#entries(readText(b) ?? [], direction, byAgent);
+        this.#entries(entriesOf(b) ?? [], direction, byAgent);
         continue;
       }
       const message = this.#shown(kind, key, a, b, byAgent);

@@ -1,7 +1,7 @@
 /** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { FrameWriter, isFrame } from '../../../js/wire/frames.js';
+import { FrameWriter, entriesOf } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { Receiver } from '../../../js/transports/receiver.js';
@@ -87,8 +87,8 @@ class PortChannel extends Receiver {
   /** @param {unknown} data */
   #heard(data) {
     if (data === BYE) return this.#gone();
-    if (!isFrame(data)) return;
-    for (let i = 0; i < data.length && !this.stopped; i += 4)
-      if (data[i] === FrameKind.MESSAGE) this.receive(data[i + 3]);
+    const frame = entriesOf(data) ?? [];
+    for (let i = 0; i < frame.length && !this.stopped; i += 4)
+      if (frame[i] === FrameKind.MESSAGE) this.receive(frame[i + 3]);
   }
 }

@@ -26,20 +26,18 @@ let count = 0;
 export function isText(value) {
   // A getter inside may make a call.
   const before = count;
-  const left = room;
   room = MAX_TEXT;
   try {
     return fits(value);
   } finally {
     while (count > before) met[--count] = undefined;
-    room = left;
   }
 }
 
 /** @param {any} part @returns {boolean} */
 function fits(part) {
   if (typeof part === 'string') return (room -= part.length) >= 0;
-  if (typeof part === 'number') return Number.isFinite(part) && !Object.is(part, -0);
+  if (typeof part === 'number') return isFinite(part) && !Object.is(part, -0);
   if (typeof part === 'boolean' || part === null) return true;
   const isList = Array.isArray(part);
   if (part?.toJSON !== undefined || count === met.length || !(isList || isRecord(part)))

@@ -19,8 +19,6 @@ const soon = Promise.resolve();
 export class FrameWriter {
   /** @type {unknown[]} */
   #entries = [];
-  /** By entry. @type {(Transferable[] | undefined)[]} */
-  #transfers = [];
   /** When chunks of streams were sent, and the bytes of those that were collected since. */
   sentAt = 0;
   bytes = 0;
@@ -70,11 +68,10 @@ export class FrameWriter {
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
     }
-    const isUrgent = isFirst || copy === LARGE;
+    const isUrgent = isFirst || transfer || copy === LARGE;
     this.#endText();
     const length = this.#entries.push(kind, key, a, isUrgent ? b : copy);
-    if (transfer) this.#transfers[length / 4 - 1] = transfer;
-    if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush();
+    if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush(transfer);
   }
 
   /** Entries as text, which stand before what comes now. */
@@ -117,35 +114,25 @@ export class FrameWriter {
     this.flush();
   };
 
-  /** Sends what was collected. */
-  flush() {
+  /**
+   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it: they are copies, or text.
+   * @param {Transferable[]} [transfer] moved with the last entry
+   */
+  flush(transfer) {
     const isText = !this.#entries.length;
     this.#endText();
     const frame = this.#entries;
     if (!frame.length) return;
-    const transfers = this.#transfers;
     this.#entries = [];
-    this.#transfers = [];
-    if (isText) this.#post(/** @type {string} */ (frame[3]));
-    else this.send(frame, transfers.length ? transfers : undefined);
-  }
-
-  /**
-   * Sends a frame. If it contains a value that cannot be cloned, the entries are sent one by one, so that only that entry
-   * fails.
-   * @param {unknown[]} frame
-   * @param {(Transferable[] | undefined)[]} [transfers] by entry
-   */
-  send(frame, transfers) {
     try {
-      const moved = /** @type {Transferable[] | undefined} */ (transfers?.flat());
-      this.#post(frame, moved && [...new Set(moved)]);
+      this.#post(
+        isText ? /** @type {string} */ (frame[3]) : frame,
+        transfer && [...new Set(transfer)],
+      );
     } catch (error) {
-      if (frame.length === 4) return this.#undeliverable(frame, transfers?.[0], error);
-      for (let i = 0; i < frame.length; i += 4) {
-        const transfer = transfers?.[i / 4];
-        this.send(frame.slice(i, i + 4), transfer && [transfer]);
-      }
+      const last = frame.splice(-4);
+      if (frame.length) this.#post(frame);
+      this.#undeliverable(last, transfer, error);
     }
   }
 }

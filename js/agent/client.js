@@ -33,11 +33,7 @@ import { transportTo } from '../transports/worker.js';
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
-/**
- * What waits, for code or for another attempt, is a copy.
- * @param {unknown} params
- * @param {Transferable[]} [transfer] what is moved of them
- */
+/** What waits, for code or for another attempt, is a copy. @param {unknown} params @param {Transferable[]} [transfer] what is moved of them */
 const kept = (params, transfer) =>
   transfer ? params : safely(() => structuredClone(params), params);
 
@@ -170,11 +166,7 @@ const OPTIONS = {
  * @param {ConnectOptions} options who calls (`agent`), and how
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  */
-/**
- * @param {HTMLIFrameElement | ConnectTarget | Opener} target
- * @param {ConnectOptions} options
- * @returns {Promise<Client>}
- */
+/** @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options @returns {Promise<Client>} */
 export async function connect(target, options) {
   const { agent, origin, reconnect, limits } = options ?? {};
   const leads = isTarget(target);
@@ -564,10 +556,7 @@ export class Client {
     return [...this.#capabilities.values()];
   }
 
-  /**
-   * @param {string} name of the capability
-   * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null
-   */
+  /** @param {string} name of the capability @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null */
   async describeCapability(name) {
     return this.#capabilities.get(name) ?? null;
   }
@@ -719,11 +708,7 @@ export class Client {
     },
   };
 
-  /**
-   * @param {Endpoint} endpoint
-   * @param {unknown} payload of the `initialize-result`
-   * @returns {string | undefined} what it lacks
-   */
+  /** @param {Endpoint} endpoint @param {unknown} payload of the `initialize-result` @returns {string | undefined} what it lacks */
   #accept(endpoint, payload) {
     const { ports } = endpoint;
     const offered = endpoint.has(abp.PORT);

@@ -55,17 +55,10 @@ const OPTIONS = {
   settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
 };
 
-/**
- * @param {boolean | Reconnecting | undefined} patience
- * @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading}
- */
+/** @param {boolean | Reconnecting | undefined} patience @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading} */
 const read = (patience) => ({ delay: 250, maxDelay: 30_000, ...Object(patience) });
 
-/**
- * @param {{ delay: number, maxDelay: number }} patience
- * @param {number} failures
- * @returns {number} ms
- */
+/** @param {{ delay: number, maxDelay: number }} patience @param {number} failures @returns {number} ms */
 const delayAfter = ({ delay, maxDelay }, failures) =>
   Math.min(delay * 2 ** (failures - 1), maxDelay) * (1 - Math.random() / 2);
 
@@ -246,12 +239,7 @@ async function loadAgain(iframe, reload, done) {
   done();
 }
 
-/**
- * Says what was tried.
- * @param {number} waited ms for the iframe to be in a document again
- * @param {number} attempts
- * @param {number} reloads
- */
+/** Says what was tried. @param {number} waited ms for the iframe to be in a document again @param {number} attempts @param {number} reloads */
 const triedAgain = (waited, attempts, reloads) =>
   [
     waited && `it was waited for ${waited} ms`,

@@ -173,11 +173,7 @@ export class Connection extends Endpoint {
     super.close();
   }
 
-  /**
-   * @param {object} info
-   * @param {unknown} token names it; true is the id of the call
-   * @param {abp.Handle} [handle] of its call, if it has one
-   */
+  /** @param {object} info @param {unknown} token names it; true is the id of the call @param {abp.Handle} [handle] of its call, if it has one */
   sendProgress(info, token, handle = 0) {
     const isById = handle && token === true;
     const frames = isById ? this.frames : undefined;
@@ -216,10 +212,7 @@ const textsOf = (list) =>
     ? firstOf(list, MAX_REQUESTS).filter((name) => typeof name === 'string')
     : undefined;
 
-/**
- * What an agent says of itself.
- * @param {unknown} payload of its `initialize`
- */
+/** What an agent says of itself. @param {unknown} payload of its `initialize` */
 export function sessionOf(payload) {
   const agent = getOwn(payload, 'agent');
   const takes = getOwn(payload, 'agentCapabilities');

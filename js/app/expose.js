@@ -59,10 +59,7 @@ const nothing = () => {};
  * @typedef {{ initialize: (params: any) => unknown, call: (...args: any[]) => unknown }} Interface
  */
 
-/**
- * @param {any} definition
- * @returns {definition is Interface}
- */
+/** @param {any} definition @returns {definition is Interface} */
 export const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
@@ -194,10 +191,7 @@ export class Exposed {
     return void this.ready.then(reporting, reporting);
   }
 
-  /**
-   * Serves one more agent over a transport of its own, such as a socket, until that is closed.
-   * @param {AppTransport} transport to one agent
-   */
+  /** Serves one more agent over a transport of its own, such as a socket, until that is closed. @param {AppTransport} transport to one agent */
   accept(transport) {
     let gone = false;
     /** @type {Connection | undefined} */
@@ -351,10 +345,7 @@ export class Exposed {
     this.#webmcp?.changed();
   }
 
-  /**
-   * The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover.
-   * @returns {Promise<import('../types/parts.js').Manifest>}
-   */
+  /** The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover. @returns {Promise<import('../types/parts.js').Manifest>} */
   async manifest() {
     const { manifestOf } = await parts.manifest();
     return manifestOf({ app: this.#app, capabilities: Object.fromEntries(this.#registry.all) });

@@ -18,11 +18,7 @@ export async function beginAfter(call, needed, begin) {
   return begin(value);
 }
 
-/**
- * Resolves when the handler of a call has returned, and the core knows of it.
- * @param {Call} call
- * @returns {Promise<void>}
- */
+/** Resolves when the handler of a call has returned, and the core knows of it. @param {Call} call @returns {Promise<void>} */
 export const returnOf = ({ rare, hasEnded }) =>
   (rare.returned ??= new Promise((resolve) => {
     if (hasEnded) resolve();

@@ -18,11 +18,7 @@ export const ENDING = {
   signal: 'an AbortSignal', timeout: 'a number',
 };
 
-/**
- * @param {string | undefined} kind
- * @param {any} value
- * @returns {unknown} whether a value is of a kind, or absent; falsy if there is no kind
- */
+/** @param {string | undefined} kind @param {any} value @returns {unknown} whether a value is of a kind, or absent; falsy if there is no kind */
 function isOf(kind, value) {
   const type = typeof value;
   if (!kind || !value || kind === 'anything') return kind;
@@ -55,7 +51,7 @@ export const mistyped = (who, name, what) =>
 
 /** Whether a stream may have such a `highWaterMark`, or none. @param {unknown} value */
 export const isHighWaterMark = (value) =>
-  value === undefined || value === Infinity || (Number.isInteger(value) && Number(value) > 0);
+  value === undefined || (typeof value === 'number' && value >= 1 && !(value % 1));
 
 /**
  * Throws unless a value is there, and of a kind.

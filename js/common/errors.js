@@ -17,10 +17,7 @@
  * @property {Promise<import('../types/outcome.js').CallFate>} [settled]
  */
 
-/**
- * The one error class of this library. Throw one from a handler to choose the code that the agent sees.
- * @extends {Error}
- */
+/** The one error class of this library. Throw one from a handler to choose the code that the agent sees. @extends {Error} */
 export class AbpError extends Error {
   /** The response that it stood in, if it is the error of a call. @type {Told | undefined} */
   #response;
@@ -162,10 +159,7 @@ export function invokeReportingErrors(callback, ...args) {
   }
 }
 
-/**
- * As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node process.
- * @param {unknown} error
- */
+/** As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node process. @param {unknown} error */
 export function reportError(error) {
   if (globalThis.reportError) globalThis.reportError(error);
   // What was thrown may not even be printed.
@@ -174,10 +168,7 @@ export function reportError(error) {
 
 const UNREADABLE = 'The thrown value cannot be read';
 
-/**
- * What an error says, of whatever form it is.
- * @param {any} error
- */
+/** What an error says, of whatever form it is. @param {any} error */
 const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
@@ -187,10 +178,7 @@ const PERMISSION = /** @type {Record<string, any>} */ ({
   SecurityError: 'PERMISSION_REQUIRED',
 });
 
-/**
- * Whether something has the protocol's own shape of an error.
- * @param {any} thrown
- */
+/** Whether something has the protocol's own shape of an error. @param {any} thrown */
 export const isErrorObject = (thrown) =>
   safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean');
 
@@ -216,19 +204,13 @@ export const toErrorObject = (thrown) =>
     { code: 'OPERATION_FAILED', message: UNREADABLE, retryable: false },
   );
 
-/**
- * Whether a handler that threw says that its call was cancelled.
- * @param {any} thrown
- */
+/** Whether a handler that threw says that its call was cancelled. @param {any} thrown */
 export const saysCancelled = (thrown) =>
   safely(
     () => thrown.name === 'AbortError' || (thrown.code === 'CANCELLED' && isErrorObject(thrown)),
   );
 
-/**
- * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
- * @param {any} reason the signal's
- */
+/** Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does. @param {any} reason the signal's */
 export const saysTimeout = (reason) => safely(() => reason.name === 'TimeoutError');
 
 /** Characters of a reason that are sent; the rest is cut off. */

@@ -15,7 +15,7 @@ export const LARGE = {};
 const MAX_TEXT = 2048;
 let room = 0;
 /** The objects inside the value that is looked at, and how many there are. @type {unknown[]} */
-const met = Array(32).fill(undefined);
+const met = [];
 let count = 0;
 
 /**
@@ -38,10 +38,9 @@ export function isText(value) {
 function fits(part) {
   if (typeof part === 'string') return (room -= part.length) >= 0;
   if (typeof part === 'number') return isFinite(part) && !Object.is(part, -0);
-  if (typeof part === 'boolean' || part === null) return true;
+  if (part === null || part === !!part) return true;
   const isList = Array.isArray(part);
-  if (part?.toJSON !== undefined || count === met.length || !(isList || isRecord(part)))
-    return false;
+  if (part?.toJSON !== undefined || count > 31 || !(isList || isRecord(part))) return false;
   for (let i = 0; i < count; i++) if (met[i] === part) return false;
   met[count++] = part;
   if (isList) {
@@ -80,7 +79,5 @@ export function snapshot(value) {
     }
   };
   visit(value, 0);
-  return isSmall && visited <= MAX_COPIED && typeof value !== 'function'
-    ? structuredClone(value)
-    : LARGE;
+  return isSmall && visited <= MAX_COPIED ? structuredClone(value) : LARGE;
 }

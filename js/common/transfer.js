@@ -52,11 +52,7 @@ const MAX_SEARCHED_MEMBERS = 64;
  */
 export const transferOf = (value) => markedTransfer(value) ?? buffersIn(value, 3);
 
-/**
- * @param {any} value
- * @param {number} depth
- * @param {ArrayBuffer[]} [found]
- */
+/** @param {any} value @param {number} depth @param {ArrayBuffer[]} [found] */
 function buffersIn(value, depth, found) {
   if (typeof value !== 'object' || !value) return found;
   const { content } = value;

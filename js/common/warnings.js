@@ -18,12 +18,7 @@ export function warnings(to) {
   listener = typeof to === 'function' ? to : to ? undefined : () => {};
 }
 
-/**
- * Warns.
- * @internal
- * @param {string} message what is wrong and what to do
- * @param {...unknown} details
- */
+/** Warns. @internal @param {string} message what is wrong and what to do @param {...unknown} details */
 export function warn(message, ...details) {
   (listener ?? console.warn)(`abp-bridge: ${message}`, ...details);
 }

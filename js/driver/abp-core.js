@@ -50,10 +50,7 @@ export const ready = () => module.load();
 /** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
 const DESCRIPTION_AT = 32;
 
-/**
- * One endpoint in the core.
- * @extends {Core<'abp_endpoint', abp.Exports, abp.Config>}
- */
+/** One endpoint in the core. @extends {Core<'abp_endpoint', abp.Exports, abp.Config>} */
 export class AbpCore extends Core {
   #maxControlLength;
 

@@ -39,11 +39,7 @@ export class Instance {
 
   /** @param {import('./load.js').Instantiate} instantiate @param {number} abi the number that the module must have */
   constructor(instantiate, abi) {
-    /**
-     * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the
-     * original.
-     * @type {X}
-     */
+    /** The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the original. @type {X} */
     this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
     if (this.x.abi?.() !== abi) {
       throw new Error('abp-bridge: dist/ does not match js/: run npm run build');

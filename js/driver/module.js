@@ -38,10 +38,7 @@ export class CoreModule {
     return (this.#shared ??= this.#make());
   }
 
-  /**
-   * An instance has trapped: cores that use it continue as long as they can, and new cores get a new one.
-   * @param {Instance<X>} instance
-   */
+  /** An instance has trapped: cores that use it continue as long as they can, and new cores get a new one. @param {Instance<X>} instance */
   abandon(instance) {
     if (this.#shared === instance) this.#shared = undefined;
   }

@@ -69,11 +69,7 @@ export function textOf(message, payload, longest, isShort) {
   return JSON.stringify(shown(message, '', isShort ? FEW_LEVELS : MAX_LEVELS)) ?? '';
 }
 
-/**
- * A response as the core says it, with what else its handler or the peer has said.
- * @param {any} said
- * @param {unknown} given any value
- */
+/** A response as the core says it, with what else its handler or the peer has said. @param {any} said @param {unknown} given any value */
 export function responseOf({ error, metadata, ...said }, given) {
   const { error: theirs, metadata: more, data, ...rest } = copyRecord(given);
   // What succeeded too late is not told.

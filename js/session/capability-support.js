@@ -3,9 +3,7 @@
 /** Requirements of a capability that are read; the rest are ignored. */
 const MAX_REQUIREMENTS = 64;
 
-/**
- * @param {any} capability as its app described it; none, if it did not
- */
+/** @param {any} capability as its app described it; none, if it did not */
 export function supportOf(capability) {
   if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
   const { available = true, requirements, features, alternatives } = capability;

@@ -82,11 +82,7 @@ const FEATURES = {
 export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
   carries.reduce((bits, name) => bits | FEATURES[name], 0);
 
-/**
- * A key of a frame as the core takes it.
- * @param {unknown} key
- * @returns {abp.CallNumber} 0 if it is not a call's number
- */
+/** A key of a frame as the core takes it. @param {unknown} key @returns {abp.CallNumber} 0 if it is not a call's number */
 const numberOf = (key) =>
   typeof key === 'number' && key >>> 0 === key ? /** @type {abp.CallNumber} */ (key) : 0;
 

@@ -6,11 +6,12 @@ import * as FrameKind from './frame-kinds.js';
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
 const MAX_FRAME_ENTRIES = 4096;
 
-/** The entries of what has come. @param {any} frame text or values @returns {unknown[] | undefined} undefined if it is no frame */
+/** The entries of what has come. @param {any} frame text or values @returns {unknown[] | false} false if it is no frame */
 export function entriesOf(frame) {
   if (typeof frame === 'string') frame = safely(() => JSON.parse(frame));
-  const isFrame = Array.isArray(frame) && frame.length <= MAX_FRAME_ENTRIES * 4;
-  return isFrame && frame.length % 4 === 0 ? frame : undefined;
+  return (
+    Array.isArray(frame) && frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4 && frame
+  );
 }
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
@@ -88,10 +89,7 @@ export class FrameWriter {
     return this.#entries.length + this.#texts > 0;
   }
 
-  /**
-   * Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first entry.
-   * @param {object} message
-   */
+  /** Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first entry. @param {object} message */
   addLater(message) {
     this.#begins();
     this.#endText();
@@ -125,10 +123,7 @@ export class FrameWriter {
     if (!frame.length) return;
     this.#entries = [];
     try {
-      this.#post(
-        isText ? /** @type {string} */ (frame[3]) : frame,
-        transfer && [...new Set(transfer)],
-      );
+      this.#post(isText ? /** @type {string} */ (frame[3]) : frame, transfer);
     } catch (error) {
       const last = frame.splice(-4);
       if (frame.length) this.#post(frame);

@@ -100,11 +100,7 @@ export const isResponse = (value) =>
 /** Whether more may become known of a call. @param {unknown} outcome as it was told */
 export const isOpen = (outcome) => outcome === 'running' || outcome === 'unknown';
 
-/**
- * The response to a call that did not begin, or whose handler did not.
- * @param {unknown} error why
- * @returns {Failure}
- */
+/** The response to a call that did not begin, or whose handler did not. @param {unknown} error why @returns {Failure} */
 export const unstarted = (error) => ({
   success: false,
   error: toErrorObject(error),

@@ -9,6 +9,7 @@ import { random } from '../differential/scripts.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 import { APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
+import { entriesOf } from '../support/frames.js';
 
 /** What the handlers did. */
 let did = [];
@@ -734,7 +735,7 @@ async function counted(rows) {
     const frames = [];
     const post = port.postMessage.bind(port);
     port.postMessage = (message, transfer) => {
-      if (Array.isArray(message)) frames.push(message);
+      if (Array.isArray(message) || typeof message === 'string') frames.push(entriesOf(message));
       return post(message, transfer);
     };
     return frames;
@@ -768,7 +769,7 @@ test('chunks that take their time are not held back', async () => {
       const from = performance.now();
       while (performance.now() - from < 2);
       yield 'row';
-      const sent = frames.flat().filter((entry) => entry === 'row').length;
+      const sent = frames.flat().filter(([, , , chunk]) => chunk === 'row').length;
       assert.equal(sent, i + 1);
     }
   });

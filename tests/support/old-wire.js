@@ -3,6 +3,7 @@
  * is the recording, the other lives. tests/transcripts/README.md says how a recording is made.
  */
 import assert from 'node:assert/strict';
+import { entriesOf } from './frames.js';
 
 const APP = { id: 'old.new', name: 'Old and new', version: '1' };
 const AGENT = { name: 'agent', version: '1' };
@@ -210,18 +211,6 @@ export async function record({ connect, expose }, upgrade) {
   return `${text.join('\n').replaceAll(id, NAMES.agent).replaceAll(sessionId, NAMES.app)}\n`;
 }
 
-/** The entries of a frame, whether they came as values or as text (docs/protocol.md#as-text). @returns {any[][]} */
-function entriesOf(frame) {
-  const isText = typeof frame === 'string';
-  const flat = isText ? JSON.parse(frame) : frame;
-  const entries = Array.from({ length: flat.length / 4 }, (_, i) => flat.slice(i * 4, i * 4 + 4));
-  return entries.flatMap(([kind, key, a, b]) => {
-    if (kind === 10) return entriesOf(b);
-    if (isText && a === null) a = undefined;
-    return [[kind, key, a, b]];
-  });
-}
-
 /** What a message or a frame says, one by one, without what is different each time. */
 function saidIn(data) {
   const isFrame = Array.isArray(data) || typeof data === 'string';
@@ -323,7 +312,10 @@ export async function play(recording, live, start) {
       if (isCredit(expected)) continue;
       const got = await next();
       name ||= live === 'agent' ? got.id : got.payload.sessionId;
-      assert.deepEqual(read(write(asOfThen(got)).replaceAll(name, NAMES[live])), asOfThen(expected));
+      assert.deepEqual(
+        read(write(asOfThen(got)).replaceAll(name, NAMES[live])),
+        asOfThen(expected),
+      );
     }
   }
   await started;

@@ -38,10 +38,7 @@ export function tellRefused(origins, origin) {
   );
 }
 
-/**
- * Warns once of a handler that ran on when its cancel had waited for it long enough.
- * @param {string} name of the capability
- */
+/** Warns once of a handler that ran on when its cancel had waited for it long enough. @param {string} name of the capability */
 export function warnOfHandler(name) {
   if (busy.has(name) || busy.size >= MAX_BUSY) return;
   busy.add(name);

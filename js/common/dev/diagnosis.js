@@ -106,10 +106,7 @@ function refused({ code, message }) {
     : `${why} (docs/errors.md#no-answer)`;
 }
 
-/**
- * @param {Unanswered} unanswered
- * @returns {string | undefined} why there is no answer, and where that is explained
- */
+/** @param {Unanswered} unanswered @returns {string | undefined} why there is no answer, and where that is explained */
 function knownReason({ iframe, origin, stranger, heard, unread }) {
   if (getOwn(heard, 'jsonrpc')) {
     return 'it speaks JSON-RPC: use createPeer of abp-bridge/rpc (docs/errors.md#json-rpc)';

@@ -52,11 +52,7 @@ export function reasonUnsent(what, path, value, error) {
   return `The ${what} cannot be sent: ${why} (docs/errors.md#what-cannot-be-sent)`;
 }
 
-/**
- * Warns that a message was not sent.
- * @param {unknown} error
- * @param {unknown} payload of the message
- */
+/** Warns that a message was not sent. @param {unknown} error @param {unknown} payload of the message */
 export function warnUnsent(error, payload) {
   const part = uncloneablePart(payload, 'payload') ?? '';
   warn(`a message could not be sent: ${part} (docs/errors.md#what-cannot-be-sent)`, error);

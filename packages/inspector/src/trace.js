@@ -96,7 +96,7 @@ class Tracer {
     for (let i = 0; i + 3 < entries.length; i += 4) {
       const [kind, key, a, b] = entries.slice(i, i + 4);
       if (kind === FrameKind.TEXT) {
-        this.#entries(entriesOf(b) ?? [], direction, byAgent);
+        this.#entries(entriesOf(b) || [], direction, byAgent);
         continue;
       }
       const message = this.#shown(kind, key, a, b, byAgent);

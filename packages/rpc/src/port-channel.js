@@ -87,7 +87,7 @@ class PortChannel extends Receiver {
   /** @param {unknown} data */
   #heard(data) {
     if (data === BYE) return this.#gone();
-    const frame = entriesOf(data) ?? [];
+    const frame = entriesOf(data) || [];
     for (let i = 0; i < frame.length && !this.stopped; i += 4)
       if (frame[i] === FrameKind.MESSAGE) this.receive(frame[i + 3]);
   }

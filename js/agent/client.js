@@ -453,7 +453,7 @@ export class Client {
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
-      isHighWaterMark(options.highWaterMark) &&
+      (!streams || isHighWaterMark(options.highWaterMark)) &&
       !(retry && (streams || transfer)) &&
       (key === undefined || (key && !streams && (this.features.outcomes || !this.connected))) &&
       !(odd && misfit(options, CALL_OPTIONS, 'anything'));

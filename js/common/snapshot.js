@@ -8,9 +8,6 @@ const MAX_VISITED = 2 ** 20;
 /** Levels of objects in objects. What is deeper arrives as `null` in some browsers, and nobody is told. */
 const MAX_LEVELS = 1000;
 
-/** Stands for a value that cannot wait: it is posted at once, and that copies it. */
-export const LARGE = {};
-
 /** How much of a value may wait as text: characters, and 8 for each member. */
 const MAX_TEXT = 2048;
 let room = 0;
@@ -55,14 +52,13 @@ function fits(part) {
 }
 
 /**
- * Copies a value if it is small and plain: a few members in plain objects and lists.
+ * Whether a value is small and plain, so that it may wait as a copy: a few members in plain objects and lists.
  * @param {unknown} value what is to be sent; reading it may throw
- * @returns {unknown} the copy, or `LARGE`
- * @throws {unknown} if it is too deep, or a small one cannot be sent
+ * @throws {RangeError} if it is too deep
  */
-export function snapshot(value) {
+export function isSmall(value) {
   let visited = 0;
-  let isSmall = true;
+  let isPlain = true;
   /** The objects inside the value. Most have none. @type {Set<unknown> | undefined} */
   let seen;
   /** @param {any} part @param {number} level */
@@ -70,7 +66,7 @@ export function snapshot(value) {
     if (!isObject(part)) return;
     if (level > MAX_LEVELS) throw new RangeError(`It has more than ${MAX_LEVELS} levels`);
     const isKnown = seen?.has(part);
-    isSmall &&= !isKnown && (Array.isArray(part) || isRecord(part));
+    isPlain &&= !isKnown && (Array.isArray(part) || isRecord(part));
     if (isKnown || ArrayBuffer.isView(part)) return;
     if (level) (seen ??= new Set()).add(part);
     for (const key of Object.keys(part)) {
@@ -79,5 +75,5 @@ export function snapshot(value) {
     }
   };
   visit(value, 0);
-  return isSmall && visited <= MAX_COPIED ? structuredClone(value) : LARGE;
+  return isPlain && visited <= MAX_COPIED;
 }

@@ -164,7 +164,14 @@ export class Call {
       const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
       if (callId !== undefined && !length) return abp.E_ID;
       const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
-      return x.request(pointer, length, timeout, flags, parent, limitOf(highWaterMark));
+      return x.request(
+        pointer,
+        length,
+        timeout,
+        flags,
+        parent,
+        stream ? limitOf(highWaterMark) : 0,
+      );
     });
     this.params = undefined; // They were sent.
   }

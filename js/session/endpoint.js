@@ -10,7 +10,7 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
-import { snapshot } from '../common/snapshot.js';
+import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
@@ -451,7 +451,7 @@ export class Endpoint {
     if (!message) return;
     if (this.frames && !failed) return this.frames.add(FrameKind.MESSAGE, 0, undefined, message);
     try {
-      snapshot(message.payload);
+      isSmall(message.payload); // It throws where it is too deep.
       this.post(message, transfer, kind);
     } catch (error) {
       if (failed) failed(error);

@@ -1,6 +1,5 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
-import { safely } from '../common/errors.js';
-import { LARGE, isText, snapshot } from '../common/snapshot.js';
+import { isSmall, isText } from '../common/snapshot.js';
 import * as FrameKind from './frame-kinds.js';
 
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
@@ -8,10 +7,13 @@ const MAX_FRAME_ENTRIES = 4096;
 
 /** The entries of what has come. @param {any} frame text or values @returns {unknown[] | false} false if it is no frame */
 export function entriesOf(frame) {
-  if (typeof frame === 'string') frame = safely(() => JSON.parse(frame));
-  return (
-    Array.isArray(frame) && frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4 && frame
-  );
+  try {
+    if (typeof frame === 'string') frame = JSON.parse(frame);
+  } catch {
+    return false;
+  }
+  const isFrame = Array.isArray(frame) && frame.length % 4 === 0;
+  return isFrame && frame.length <= MAX_FRAME_ENTRIES * 4 && frame;
 }
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
@@ -56,7 +58,7 @@ export class FrameWriter {
    */
   add(kind, key, a, b, transfer) {
     const isFirst = this.#begins();
-    let copy;
+    let isUrgent = isFirst || !!transfer;
     try {
       if (this.#writesText && !transfer && isText(b)) {
         // A getter inside may make a call, whose entry comes before this one.
@@ -65,13 +67,13 @@ export class FrameWriter {
         if (++this.#texts === MAX_FRAME_ENTRIES || isFirst) this.flush();
         return;
       }
-      copy = snapshot(b);
+      isUrgent = !isSmall(b) || isUrgent;
+      if (!isUrgent) b = structuredClone(b);
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
     }
-    const isUrgent = isFirst || transfer || copy === LARGE;
     this.#endText();
-    const length = this.#entries.push(kind, key, a, isUrgent ? b : copy);
+    const length = this.#entries.push(kind, key, a, b);
     if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush(transfer);
   }
 

@@ -263,7 +263,7 @@ describe('an option that nothing reads is named once, with the one that was prob
     }
     assert.deepEqual(await texts(2), [
       'abp-bridge: a call has no option singal: did you mean signal?',
-      'abp-bridge: a call has no option zap: it has callId, idempotencyKey, input, onProgress, progressToken, retry, signal, timeout, transfer',
+      'abp-bridge: a call has no option zap: it has callId, highWaterMark, idempotencyKey, input, onProgress, progressToken, retry, signal, timeout, transfer',
     ]);
   });
 

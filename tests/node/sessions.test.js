@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { useClock } from '../support/clock.js';
 import { Raw } from '../support/raw.js';
+import { entriesOf } from '../support/frames.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
 const AGENT = { name: 'the agent', version: '7' };
@@ -282,7 +283,8 @@ test('an agent that closes with something to say in the same turn still says tha
   void client.call('hang');
   void client.call('hang');
   client.close();
-  assert.ok(said.flat().some((entry) => entry?.type === 'shutdown'));
+  const entries = said.flatMap((frame) => (typeof frame === 'string' ? entriesOf(frame) : [frame]));
+  assert.ok(entries.flat().some((entry) => entry?.type === 'shutdown'));
   exposed.close();
 });
 

@@ -211,7 +211,9 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   abp_call made;
 #define IS(input) (strcmp(name, input) == 0)
   if (IS("advance")) return abp_advance(ep, number_of(in, "now"));
-  if (IS("request")) return abp_request(ep, text.text ? &id : NULL, timeout, flags, parent, &made);
+  if (IS("request"))
+    return abp_stream_request(ep, text.text ? &id : NULL, timeout, flags, u32_of(in, "bytes"),
+                              parent, &made);
   if (IS("cancel")) return abp_cancel(ep, call, reason.text, reason.length);
   if (IS("cancel_by_id")) return abp_cancel_by_id(ep, &id, reason.text, reason.length, &made);
   if (IS("result_received"))

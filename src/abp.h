@@ -128,8 +128,8 @@ enum abp_feature {
   ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
   ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
   ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
-  ABP_STREAMS = 128, /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
-                       what an app asks its agent for, bridge/cancel */
+  ABP_STREAMS = 128,  /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
+                        what an app asks its agent for, bridge/cancel */
   ABP_OUTCOMES = 256, /* `bridge.outcomes`: an agent may ask what became of a call, later or in
                          another session, and give a call a key so that it never runs twice */
   ABP_TEXT = 512      /* `bridge.text`: small values of frames as JSON text */
@@ -277,8 +277,8 @@ int abp_lost(abp_endpoint *endpoint);
 /* The peer may be another one than before: an iframe fired `load`, say, which it does for a new
  * document and for a step back in its history, too. The peer is asked: by a ping, or a plain app by
  * ABP_MSG_PROBE. If its answer shows that it knows no session, or nothing comes for `heartbeat_ms`
- * or `probe_ms`, the session is lost, as by abp_refused(). Until then nothing changes. In a handshake
- * `initialize` is sent again at once. Errors: ABP_E_UNDRAINED. */
+ * or `probe_ms`, the session is lost, as by abp_refused(). Until then nothing changes. In a
+ * handshake `initialize` is sent again at once. Errors: ABP_E_UNDRAINED. */
 int abp_suspect(abp_endpoint *endpoint);
 /* Agent: the app has answered a call with an error of this code. If that says that it knows no
  * session, the session is lost: the app is told `shutdown`, for what it may still have of it, and

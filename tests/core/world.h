@@ -194,7 +194,7 @@ struct peer {
   abp_endpoint *endpoint;
   abp_session session;
   uint64_t now;
-  struct window window; /* what it says of its own */
+  struct window window;                   /* what it says of its own */
   uint32_t serial, peer_serial;           /* of the sessions, this side's count and the other's */
   uint64_t resend, give_up;               /* while it connects */
   uint32_t late, stray, refused, overrun; /* counted */

@@ -133,6 +133,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
             liveness: false,
             streams: kind === 'ours',
             outcomes: kind === 'ours',
+            text: false,
           });
           assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
         });

@@ -75,3 +75,18 @@ test('a call of a capability that is named by an object is answered', async () =
   app.close();
   port2.close();
 });
+
+test('a promise of a handler’s whose `then` calls back twice settles its call once', async () => {
+  const odd = (settle) =>
+    Object.defineProperty(Promise.resolve('given'), 'then', {
+      value: (done, failed) => settle(done, failed),
+    });
+  const { client, close } = await pair({
+    both: () => odd((done, failed) => (failed(new Error('no')), done('other'))),
+    never: () => odd(() => {}),
+    fine: () => 'fine',
+  });
+  for (const name of ['both', 'never']) assert.equal((await client.call(name)).data, 'given');
+  assert.equal((await client.call('fine')).data, 'fine');
+  close();
+});

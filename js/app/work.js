@@ -22,7 +22,7 @@ export function start(call) {
         : side.recall(call, () => callee.run?.(call, context));
     // As long as it is pending, an async function that awaits it would keep four times as much.
     const { then } = Promise.prototype; // A promise of a handler's may have another one, which calls back twice.
-    then.call(Promise.resolve(value), returned.bind(call), threw.bind(call));
+    void then.call(Promise.resolve(value), returned.bind(call), threw.bind(call));
   } catch (error) {
     threw.call(call, error);
   }

@@ -185,9 +185,14 @@ export class Tools {
       response = unstarted(error);
     }
     release();
+    // What still runs may say more of its work.
+    const { settled } = response;
     // The data is plain already.
     if (response.error) response = { ...response, error: plainError(response.error) };
-    this.#log.end(call, response);
+    const end = ({ report = response.metadata?.report } = {}) =>
+      this.#log.end(call, { ...response, metadata: { ...response.metadata, report } });
+    if (settled) settled.then(end, () => end());
+    else end();
     return { ...response, metadata: { ...response.metadata, callId } };
   }
 
@@ -205,10 +210,12 @@ export class Tools {
       return isElsewhere ? saidBy(response) : undefined;
     }
     if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
+    const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
+    // What its handler said of its work is on its way.
+    if (!response) return cancelled ? CANCELLING : RUNNING;
     // Its handler gave what it may not have been possible to send.
     const success =
-      outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response?.success !== false;
-    const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
+      outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response.success !== false;
     return saidBy({
       ...{ success, cancelled },
       metadata: { outcome: success ? undefined : abp.FATES[fate] },

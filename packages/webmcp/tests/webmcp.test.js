@@ -144,6 +144,39 @@ test('what had not returned when its caller was told is followed to its end', as
   assert.deepEqual([last.state, last.outcome], ['cancelled', 'finished']);
 });
 
+for (const [when, grace] of [
+  ['soon', 100_000],
+  ['after its caller was told', 20],
+])
+  test(`what a handler says of its work comes with its end: ${when}`, async (t) => {
+    const [started, released, ends] = [gate(), gate(), gate()];
+    const work = async (_params, { signal, report }) => {
+      report('begun');
+      started.open();
+      await fired(signal);
+      if (grace === 20) await released.opened;
+      report('one of two');
+      ends.open();
+      throw signal.reason;
+    };
+    const { context } = await app(t, { work }, { limits: { grace } });
+    const controller = new AbortController();
+    const said = context.execute('work', {}, controller);
+    await started.opened;
+    controller.abort();
+    if (grace === 20) assert.equal((await said).metadata.outcome, 'running');
+    released.open();
+    await ends.opened;
+    for (let turns = 0; ; turns++) {
+      const [{ state, outcome, report }] = await context.calls();
+      // Asked at every moment, between messages and turns, too.
+      if (state === 'cancelling' || state === 'running')
+        await (turns % 20 === 19 && new Promise(setImmediate));
+      else
+        return assert.deepEqual([state, outcome, report], ['cancelled', 'stopped', 'one of two']);
+    }
+  });
+
 test('what the app forgets is forgotten here, too', async (t) => {
   const { context } = await app(t, { count: () => 1 }, { limits: { remembered: 2 } });
   const ids = [];

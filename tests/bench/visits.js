@@ -132,14 +132,16 @@ export async function visits(names, { quick, log }) {
     if (!quick) await pause(2000);
   }
   const taken = { first: {}, later: {} };
-  const count = quick ? 1 : 7;
+  const count = quick ? 1 : 5;
   for (let round = 0; round < count; round++) {
-    for (let i = 0; i < names.length; i++) {
-      const name = names[(i + round) % names.length];
-      for (const which of ['first', 'later']) {
+    for (const which of ['first', 'later']) {
+      for (let i = 0; i < names.length; i++) {
+        const name = names[(i + round) % names.length];
         const visitor = (who) => (which === 'first' ? `${who}-${round}-${i}` : 'known');
+        // One visit with the floor is next to two others: right after the one, and right before the other.
         const floor = () => take(visitor('floor'), FLOOR);
-        const before = round % 2 ? await floor() : undefined;
+        const before =
+          i % 2 ? taken[which][names[(i - 1 + round) % names.length]].at(-1)[1] : undefined;
         const mine = await take(visitor('it'), name);
         (taken[which][name] ??= []).push([mine, before ?? (await floor())]);
       }

@@ -172,8 +172,7 @@ export class Tools {
     const { controller: stop, release } = followSignal(signal, REASON);
     const call = this.#log.begin(name, () => this.#became(call));
     const { callId } = call;
-    /** @type {import('../../../js/wire/messages.js').Response} */
-    let response;
+    /** @type {import('../../../js/wire/messages.js').Response} */ let response;
     try {
       await this.#connect();
       response = await this.#client.call(name, params ?? {}, {
@@ -186,13 +185,12 @@ export class Tools {
     }
     release();
     // What still runs may say more of its work.
-    const { settled } = response;
+    const settled = !response.success && response.settled;
     // The data is plain already.
     if (response.error) response = { ...response, error: plainError(response.error) };
     const end = ({ report = response.metadata?.report } = {}) =>
       this.#log.end(call, { ...response, metadata: { ...response.metadata, report } });
-    if (settled) settled.then(end, () => end());
-    else end();
+    void (settled ? settled.then(end, () => end()) : end());
     return { ...response, metadata: { ...response.metadata, callId } };
   }
 
@@ -203,16 +201,15 @@ export class Tools {
     machine?.advance(); // what is too old is forgotten
     const packed = core && !machine?.failed ? core.x.became(core.pointer, core.writeId(callId)) : 0;
     const [fate, outcome] = [packed & 255, packed >> 8];
-    if (!packed) {
-      if (!response) return RUNNING;
-      // It was not made, or its core is gone.
-      const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
-      return isElsewhere ? saidBy(response) : undefined;
-    }
     if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
     const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
     // What its handler said of its work is on its way.
     if (!response) return cancelled ? CANCELLING : RUNNING;
+    if (!packed) {
+      // It was not made, or its core is gone.
+      const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
+      return isElsewhere ? saidBy(response) : undefined;
+    }
     // Its handler gave what it may not have been possible to send.
     const success =
       outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response.success !== false;
@@ -255,11 +252,10 @@ function toolOf(capability) {
   const hints = Object.entries(annotations).filter(
     ([key, value]) => HINTS.includes(key) && typeof value === 'boolean',
   );
-  const { title } = annotations;
   return {
     name,
     description: words.filter(Boolean).join('\n'),
-    ...(typeof title === 'string' && { title }),
+    ...(typeof annotations.title === 'string' && { title: annotations.title }),
     inputSchema: isRecord(inputSchema) ? inputSchema : { type: 'object' },
     ...(hints.length && { annotations: Object.fromEntries(hints) }),
   };

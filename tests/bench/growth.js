@@ -11,7 +11,7 @@ export const GROWTH = [
   'bytes a pending call',
   'KB a connection',
 ];
-const ROUNDS = 5;
+const ROUNDS = 3;
 /** Fewer calls than these weigh less than what else changes in a heap. */
 const WEIGHED = 1000;
 

@@ -58,8 +58,8 @@ export async function ours(site, { quick, wants, log }) {
     const ratios = [[], []];
     // Engines compile what is hot while it runs: neither side is measured cold.
     await ask('core', 10, 200_000);
-    for (let i = 0; i < (quick ? 1 : size > 1e5 ? 3 : 5); i++) {
-      const [text, texts, number, numbers] = await ask('core', size, quick ? 20_000 : 300_000);
+    for (let i = 0; i < (quick ? 1 : 3); i++) {
+      const [text, texts, number, numbers] = await ask('core', size, quick ? 20_000 : 200_000);
       ratios[0].push(text / texts);
       ratios[1].push(number / numbers);
     }

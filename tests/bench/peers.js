@@ -65,7 +65,7 @@ export async function compare(site, { quick, only, wants, log }) {
   if (wants(ACROSS, HEAP)) {
     across[HEAP] = {};
     for (const name of names)
-      across[HEAP][name] = await heapPerCall(site, name, quick ? 2000 : 10_000);
+      across[HEAP][name] = await heapPerCall(site, name, quick ? 2000 : 25_000);
     log('heap');
   }
   return tables;
@@ -180,9 +180,9 @@ async function timings(site, appOrigin, names, { quick, wants, log }) {
   const { ahead, roundTrip } = await ask('skew');
   const us = (ms) => Math.round(ms * 1000);
   log(`the app's clock is ${us(ahead)} µs ahead, by a round trip of ${us(roundTrip)} µs`);
-  await timed(['one at a time'], 9, 6, names, 'oneAtATime', 50);
-  await timed(['1,000 in flight'], 7, 2, names, 'inFlight', 1000);
-  await timed([BOUND], 7, 2, ['json-text'], 'inFlight', 1000);
+  await timed(['one at a time'], 9, 5, names, 'oneAtATime', 50);
+  await timed(['1,000 in flight'], 6, 2, names, 'inFlight', 1000);
+  await timed([BOUND], 6, 2, ['json-text'], 'inFlight', 1000);
   await timed(['1 MiB copied'], 7, 5, names, 'copy', 1 << 20, 1);
   const moving = names.filter((name) => can[name].moves);
   await timed(['1 MiB moved'], 9, 7, moving, 'move', 1 << 20, 4);

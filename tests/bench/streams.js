@@ -39,7 +39,7 @@ export async function compareStreams(site, { quick, only, wants, log }) {
       if (await ask('streams', name, params)) able.push(name);
     }
     log(title);
-    await timed(title, 'stream', 7, 2, able, params);
+    await timed(title, 'stream', 5, 2, able, params);
   }
   // Of a stream that goes on: nobody streams one chunk.
   const first = 'first chunk';

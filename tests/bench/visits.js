@@ -132,7 +132,7 @@ export async function visits(names, { quick, log }) {
     if (!quick) await pause(2000);
   }
   const taken = { first: {}, later: {} };
-  const count = quick ? 1 : 5;
+  const count = quick ? 1 : 4;
   for (let round = 0; round < count; round++) {
     for (const which of ['first', 'later']) {
       for (let i = 0; i < names.length; i++) {

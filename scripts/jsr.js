@@ -35,6 +35,7 @@ const sources = [
   'packages/binary/src',
   'packages/page/src',
   'packages/schemas/src',
+  'packages/untrusted/src',
   ...new Set(entries.map(([, { source }]) => dirname(source))),
 ].filter((folder, _, all) => !all.some((other) => folder.startsWith(`${other}/`)));
 for (const path of sources.flatMap((folder) => filesIn(folder, '.js'))) {

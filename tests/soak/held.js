@@ -5,7 +5,7 @@
 import { EventEmitter } from 'node:events';
 import * as v8 from 'node:v8';
 import { CoreDriver } from '../../js/driver/machine.js';
-import { Receiver } from '../../js/transports/receiver.js';
+import { portTransport } from '../../js/transports/port.js';
 
 /** What has been set and has neither fired nor been cleared. @type {Set<unknown>} */
 const timers = new Set();
@@ -42,6 +42,11 @@ const listenersOf = (/** @type {string} */ type) =>
   pageListeners.get(type) ?? pageListeners.set(type, new Set()).get(type);
 globalThis.addEventListener = (type, heard) => void listenersOf(type).add(heard);
 globalThis.removeEventListener = (type, heard) => void listenersOf(type).delete(heard);
+
+/** What every transport is, or extends. @type {any} */
+const { constructor: Receiver } = Object.getPrototypeOf(
+  portTransport({ postMessage() {}, addEventListener() {} }),
+);
 
 /** Ports are not among them: some that were closed wait until the engine has told both ends. */
 const KINDS = { AbortSignal, CoreDriver, EventEmitter, Receiver };

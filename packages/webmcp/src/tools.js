@@ -171,12 +171,11 @@ export class Tools {
     // The browser gives no reason.
     const { controller: stop, release } = followSignal(signal, REASON);
     const call = this.#log.begin(name, () => this.#became(call));
-    const { callId } = call;
-    /** @type {import('../../../js/wire/messages.js').Response} */ let response;
+    /** @type {any} */ let response;
     try {
       await this.#connect();
       response = await this.#client.call(name, params ?? {}, {
-        callId,
+        callId: call.callId,
         signal: stop.signal,
         onProgress: ({ operationId: _, ...progress }) => (call.progress = progress),
       });
@@ -184,14 +183,16 @@ export class Tools {
       response = unstarted(error);
     }
     release();
-    // What still runs may say more of its work.
-    const settled = !response.success && response.settled;
+    const told = response;
     // The data is plain already.
     if (response.error) response = { ...response, error: plainError(response.error) };
-    const end = ({ report = response.metadata?.report } = {}) =>
-      this.#log.end(call, { ...response, metadata: { ...response.metadata, report } });
-    void (settled ? settled.then(end, () => end()) : end());
-    return { ...response, metadata: { ...response.metadata, callId } };
+    this.#log.end(call, response);
+    const { outcome, ...metadata } = response.metadata ?? {};
+    // What still runs may say more of its work. Then its core has the word.
+    const end = ({ report = metadata.report } = {}) =>
+      this.#log.end(call, { ...response, metadata: { ...metadata, report } });
+    if (outcome === 'running') told.settled?.then(end, () => end());
+    return { ...response, metadata: { ...response.metadata, callId: call.callId } };
   }
 
   /** What became of a call, by the word of the app's core. @param {import('./call-log.js').Logged} call */
@@ -203,13 +204,12 @@ export class Tools {
     const [fate, outcome] = [packed & 255, packed >> 8];
     if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
     const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;
+    const said = response?.metadata?.outcome ?? '';
+    // It was not made, or its core is gone.
+    if (response && !packed)
+      return ['unstarted', 'unknown'].includes(said) ? saidBy(response) : undefined;
     // What its handler said of its work is on its way.
-    if (!response) return cancelled ? CANCELLING : RUNNING;
-    if (!packed) {
-      // It was not made, or its core is gone.
-      const isElsewhere = ['unstarted', 'unknown'].includes(response.metadata?.outcome ?? '');
-      return isElsewhere ? saidBy(response) : undefined;
-    }
+    if (!response || said === 'running') return cancelled ? CANCELLING : RUNNING;
     // Its handler gave what it may not have been possible to send.
     const success =
       outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response.success !== false;

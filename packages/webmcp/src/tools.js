@@ -183,7 +183,7 @@ export class Tools {
       response = unstarted(error);
     }
     release();
-    const told = response;
+    const told = response; // A copy has no `settled`, which asks when it is read.
     // The data is plain already.
     if (response.error) response = { ...response, error: plainError(response.error) };
     this.#log.end(call, response);

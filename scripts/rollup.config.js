@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': 'app/explain packages/schemas/src/checked',
+  'app-parts': 'app/explain app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/index
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/retry',
@@ -55,7 +55,7 @@ const COPIED = {
     common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/describe
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
-  'later-app': 'agent/capability-list app/(connection|questions)',
+  'later-app': 'agent/capability-list app/connection',
   'later-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
@@ -89,7 +89,7 @@ const copiedForLater = {
 
 /** What only the sides have. */
 const OWN =
-  /\/js\/(app\/(?!questions|waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+  /\/js\/(app\/(?!waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what

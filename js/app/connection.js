@@ -1,6 +1,6 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { invokeReportingErrors } from '../common/errors.js';
+import { invokeReportingErrors, loadPart } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';
@@ -8,7 +8,6 @@ import { checkedProgress } from '../wire/messages.js';
 import { complete, start } from './work.js';
 import { beginAfter } from './waits.js';
 import { portTransport } from '../transports/port.js';
-import { ask } from './questions.js';
 
 /** @import { Call } from '../session/call.js' */
 
@@ -202,6 +201,7 @@ export class Connection extends Endpoint {
 
   /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */
   async elicit(request, parent, about) {
+    const { ask } = await loadPart(import('./questions.js'));
     return ask(this, this.#session?.allowedRequests, request, parent, about);
   }
 }

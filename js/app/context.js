@@ -6,6 +6,7 @@ import * as abp from '../driver/abp-boundary.js';
 import { breatherOf } from '../common/breathe.js';
 import { ENDING, requireOptions } from '../common/check-options.js';
 import { AbpError } from '../common/errors.js';
+import { latestOf } from '../common/latest.js';
 import { keptReport } from '../common/report.js';
 import { onAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
@@ -28,11 +29,14 @@ const MEMBERS = {
 
   /** Nothing is sent unless the caller asked for it, nor after a cancel. @param {Call} call */
   progress: (call) => (/** @type {unknown} */ info) => {
-    const checked = (call.rare.progress = checkedProgress(info));
-    const { core, machine } = call.endpoint;
-    if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
-    machine.observe?.('progress', call, checked);
-    call.endpoint.side.sendProgress?.(checked, call.options.progress, call.handle);
+    const { rare } = call;
+    const checked = (rare.progress = checkedProgress(info));
+    (rare.reports ??= latestOf((last) => {
+      const { core, machine, side } = call.endpoint;
+      if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
+      machine.observe?.('progress', call, last);
+      side.sendProgress?.(last, call.options.progress, call.handle);
+    })).add(checked);
   },
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */

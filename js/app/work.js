@@ -94,7 +94,8 @@ async function conclude(call, response, told) {
 function settle(call, response) {
   if (call.hasEnded) return;
   call.given = response;
-  const { above, runsOn } = call.seldom;
+  const { above, reports, runsOn } = call.seldom;
+  reports?.flush();
   const said = saidOf(call);
   if (said.report !== undefined || (call.aborted && said.progress))
     call.endpoint.side.keep?.(isPassedOn(call) ? aboutOf(call) : call.callId, said);

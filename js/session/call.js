@@ -81,6 +81,7 @@ export const failedBy = (message) => ({
  *   warn of its handler
  * @property {unknown} [report] what its handler reported last
  * @property {object} [progress] its last progress
+ * @property {{ add(info: object): void, flush(): void }} [reports] sends its progress
  * @property {Promise<void>} [returned] who waits for its handler to return
  * @property {() => void} [onReturn]
  * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to itself

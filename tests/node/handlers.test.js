@@ -49,6 +49,23 @@ const RETURNED = {
   ],
 };
 
+// The others take progress otherwise.
+for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
+  test(`over ${way}, of progress in a loop the first and the last of each turn are told, the last before its end`, async () => {
+    pair = await WAYS[way]({
+      async work(_params, { progress }) {
+        for (let i = 1; i <= 99; i++) progress({ progress: i });
+        await new Promise((resolve) => setTimeout(resolve));
+        for (let i = 100; i <= 200; i++) progress({ progress: i });
+      },
+    });
+    const seen = [];
+    await pair.call('work', {}, { onProgress: ({ progress }) => seen.push(progress) });
+    // A turn that takes very long tells of one now and then.
+    assert.ok(seen.length < 200 && seen[0] === 1 && seen.includes(99), seen.join());
+    assert.equal(seen.at(-1), 200);
+  });
+
 for (const [way, open] of Object.entries(WAYS)) {
   describe(`over ${way}, a handler`, () => {
     for (const [what, [value, expected]] of Object.entries(RETURNED)) {

@@ -1,6 +1,7 @@
 /** A call that was received: runs its handler, is what the handler knows of it, and sends its answer. */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
+import { latestOf } from '../../../js/common/latest.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { saysTimeout } from '../../../js/common/errors.js';
@@ -67,6 +68,8 @@ export class ReceivedCall {
   #answer;
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
+  /** Sends its progress. @type {ReturnType<typeof latestOf> | undefined} */
+  #reports;
   /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
   #settled;
   /** @type {Promise<void> | undefined} */
@@ -124,11 +127,13 @@ export class ReceivedCall {
       this.#peer.notify(method, params);
   }
 
-  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  /** Reports progress: the latest of each turn. Nothing is sent unless the caller asked for it, nor after a cancel. */
   get progress() {
     return (/** @type {unknown} */ info) => {
       (this.#said ??= {}).progress = info;
-      this.#peer.progress(this, 'onProgress', info);
+      (this.#reports ??= latestOf((last) => this.#peer.progress(this, 'onProgress', last))).add(
+        info,
+      );
     };
   }
 
@@ -203,6 +208,7 @@ export class ReceivedCall {
       this.#answer = { error: toErrorObject(error) };
     }
     const { handle } = this;
+    this.#reports?.flush();
     machine.finish(this, ending);
     if (this.aborted) this.#peer.keep(this);
     this.#settled?.();

@@ -1590,9 +1590,10 @@ for (const dialect of DIALECTS) {
 
 test('mcp: a number is progress, and what does not rise is not sent', async () => {
   const { a, b, sent } = peerPair('mcp');
-  b.handle('work', (_params, { progress }) => {
+  b.handle('work', async (_params, { progress }) => {
     for (const info of [0.5, 0.5, { progress: 0.4 }, 0.75, NaN, Infinity, '5', { message: 'x' }]) {
       progress(info);
+      await aTurn();
     }
     progress(undefined);
     progress({ progress: 2, total: 4 });
@@ -1604,6 +1605,25 @@ test('mcp: a number is progress, and what does not rise is not sent', async () =
   assert.deepEqual(seen, rising);
   assert.equal(sent('b2a').length, rising.length + 1);
   closeBoth({ a, b });
+});
+
+test('of progress in a loop the first and the last of each turn are sent, the last before the answer', async () => {
+  for (const dialect of /** @type {const} */ (['lsp', 'mcp'])) {
+    const { a, b, sent } = peerPair(dialect);
+    b.handle('work', async (_params, { progress }) => {
+      for (let i = 1; i <= 9; i++) progress({ progress: i });
+      await aTurn();
+      for (let i = 10; i <= 20; i++) progress({ progress: i });
+      return {};
+    });
+    const seen = [];
+    await a.request('work', {}, { onProgress: (info) => seen.push(info.progress) });
+    assert.deepEqual(seen.at(-1), 20);
+    // A turn that takes very long sends one now and then.
+    assert.ok(seen.length < 20 && seen[0] === 1 && seen.includes(9), seen.join());
+    assert.equal(sent('b2a').length, seen.length + 1);
+    closeBoth({ a, b });
+  }
 });
 
 test('only texts and integers are tokens: with anything else no progress and no parts are sent', async () => {

@@ -31,6 +31,7 @@ import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
 import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { breatherOf } from '../../../js/common/breathe.js';
+import { latestOf } from '../../../js/common/latest.js';
 import { Token } from '../../../js/common/token.js';
 import { Inflow } from '../../../js/common/inflow.js';
 import { Iteration, chunkUnsent } from '../../../js/common/iteration.js';
@@ -569,6 +570,13 @@ export function serve(handlers, port = ownerPort()) {
     const say = (/** @type {any} */ message) => void (current === task && post(message));
     const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
     const asked = new Inflow();
+    const reports = latestOf((info) => {
+      try {
+        say({ pool: 'progress', info });
+      } catch (error) {
+        warn(`progress of the task ${name} cannot be sent: ${toErrorObject(error).message}`);
+      }
+    });
     const task = (current = { controller, token, asked });
     let outcome;
     let unstarted = true;
@@ -587,7 +595,7 @@ export function serve(handlers, port = ownerPort()) {
           signal.throwIfAborted();
           token.throwIfCancelled();
         }),
-        progress: (/** @type {unknown} */ info) => say({ pool: 'progress', info }),
+        progress: (/** @type {unknown} */ info) => reports.add(info),
       });
       if (isStream(data)) data = await stream(data, signal, asked, post);
       outcome = { pool: 'done', data, moved: transferOf(data) };
@@ -596,6 +604,7 @@ export function serve(handlers, port = ownerPort()) {
         ? { pool: 'cancelled', reason: reasonText(error) }
         : { pool: 'failed', error: toErrorObject(error), unstarted };
     }
+    reports.flush();
     current = undefined;
     try {
       post(outcome);

@@ -1,4 +1,5 @@
-// Three agents of one app: by ABP, by MCP Apps and by WebMCP. Each shows what it was told; the app shows what was done.
+// Agents of one app: by ABP, by MCP Apps and, where the browser has it, by WebMCP. Each shows what it was told; the app
+// shows what was done.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../packages/main/src/index.js';
 import { connectTools } from '../packages/webmcp/src/index.js';
@@ -12,8 +13,6 @@ const agent = { name: 'demo-agent', version: '1.0' };
 const CAPABILITY = 'count.up';
 /** Longer than anybody waits, in ms: the SDK's own limit is a minute. */
 const HOUR = 3_600_000;
-const MISSING =
-  'This browser has no WebMCP. In Chromium, switch it on at chrome://flags/#enable-webmcp-testing, and load this page again.';
 /** @param {string | undefined} outcome */
 const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
 
@@ -86,7 +85,7 @@ async function show({ id, name, about, begin }) {
   const box = $('#agent').content.cloneNode(true).firstElementChild;
   const [button, status] = ['.run', '.status'].map((part) => $(part, box));
   box.id = id;
-  $('h3', box).textContent = name;
+  $('h2', box).textContent = name;
   $('.about', box).textContent = about;
   $('#agents').append(box);
   /** @type {Call} */
@@ -97,19 +96,20 @@ async function show({ id, name, about, begin }) {
     const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
       error
     );
-    const isMissing = code === 'NOT_SUPPORTED';
-    status.textContent = isMissing ? MISSING : `${code}: ${message}`;
+    status.textContent = `${code}: ${message}`;
     return;
   }
   status.textContent = 'Connected';
   button.hidden = false;
   const rest = () => {
+    button.className = 'run';
     button.textContent = `Call by ${name}`;
     button.onclick = run;
   };
   /** One call at a time: the button that began it cancels it. */
   const run = async () => {
     const controller = new AbortController();
+    button.className = 'stop';
     button.textContent = `Cancel by ${name}`;
     button.onclick = () => controller.abort('the user pressed Cancel');
     box.classList.add('call');
@@ -128,7 +128,12 @@ async function show({ id, name, about, begin }) {
   rest();
 }
 
+const hasTools = 'modelContext' in document;
 // Without it, a frame of another origin may have no tools.
-if ('modelContext' in document) $('#app').allow = 'tools';
+if (hasTools) $('#app').allow = 'tools';
 $('#app').src = origin;
-for (const one of AGENTS) void show(one);
+for (const one of AGENTS) if (hasTools || one.id !== 'webmcp') void show(one);
+if (!hasTools) {
+  $('#agents').append($('#alone').content);
+  $('#agents a').href = origin;
+}

@@ -4,6 +4,7 @@ import { createView, toolsOf } from '../packages/mcp-apps/src/index.js';
 import { webmcp } from '../packages/webmcp/src/index.js';
 import { pool } from '../packages/workers/src/pool.js';
 import { capabilities } from './operations/index.js';
+import { sampleMarkdown } from './sample.js';
 
 const workers = pool(() => new Worker('/route-worker.js', { type: 'module' }), { size: 2 });
 const plan = workers.run('plan');
@@ -153,6 +154,21 @@ setInterval(() => {
   $('#beat').classList.toggle('on');
 }, 500);
 
+/** What the page does not show: it is done before anybody asks. @type {import('../js/app/registry.js').Capability} */
+const examples = {
+  description: 'Makes a small example of what each of the others makes',
+  readOnly: true,
+  async handler(params, context) {
+    const quiet = { ...context, progress() {} };
+    const stops = stopsOf(40);
+    return {
+      'export.pdf': await capabilities['export.pdf'].handler({ markdown: sampleMarkdown(1) }, quiet),
+      'image.blur': await capabilities['image.blur'].handler({ size: 200, radius: 4 }, quiet),
+      'route.plan': { stops, ...(await plan({ stops, seconds: 0.2 }, quiet)) },
+    };
+  },
+};
+
 const working = Object.entries({ ...capabilities, ...ofThePage }).map(([name, capability]) => [
   name,
   { ...capability, handler: shown(name, capability.handler) },
@@ -163,8 +179,33 @@ const app = { id: 'example.skerry', name: 'Skerry Studio', version: '1.0' };
 // clients of its own page.
 const origins = document.referrer ? [new URL(document.referrer).origin] : [];
 const exposed = expose(
-  { app, capabilities: Object.fromEntries(working) },
+  { app, capabilities: { ...Object.fromEntries(working), 'examples.make': examples } },
   { origins, webmcp: webmcp() },
 );
 // For pages that are hosts of MCP Apps. Other pages do not answer it.
 createView({ app, origins, tools: toolsOf(exposed) }).catch(() => {});
+
+// Opened by itself, the page has an agent, too: a script that calls window.abp.
+if (parent === window) {
+  const [button, told] = ['button', 'p'].map((part) => $(part, $('#alone')));
+  /** @type {Promise<unknown> | undefined} */
+  let session;
+  let count = 0;
+  const run = async () => {
+    const { abp } = /** @type {any} */ (window);
+    session ??= abp.initialize({ agent: { name: 'script', version: '1.0' } });
+    await session;
+    const callId = `script-${++count}`;
+    button.onclick = () => abp.cancel(callId, 'the user pressed Cancel');
+    [button.className, button.textContent] = ['stop', 'Cancel by window.abp'];
+    const params = { to: 100, agent: 'window.abp' };
+    const { success, data, error, metadata } = await abp.call('count.up', params, { callId });
+    told.textContent = success
+      ? `Told: counted to ${data.counted}`
+      : `Told: ${error.code}: ${error.message}. Outcome: ${metadata?.outcome}`;
+    button.onclick = run;
+    [button.className, button.textContent] = ['run', 'Call by window.abp'];
+  };
+  button.onclick = run;
+  $('#alone').hidden = false;
+}

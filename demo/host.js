@@ -19,8 +19,10 @@ const origins = await (await fetch('/apps.json')).json();
  * @property {'app' | 'plain'} at the app that has it
  * @property {string} name the capability
  * @property {string} title what people call it
+ * @property {string} [into] the selector of the list that shows it
  * @property {() => object} params
- * @property {(box: Element, data: any) => void} [show] shows its data
+ * @property {(data: any) => Element} [picture] shows what it has made
+ * @property {(data: any) => Element} [words] says what it has made
  * @property {boolean} [streams] whether it streams text
  */
 
@@ -31,7 +33,24 @@ const OPERATIONS = [
     name: 'export.pdf',
     title: 'Export a PDF',
     params: () => ({ markdown: sampleMarkdown(104), filename: 'lighthouse-log.pdf' }),
-    show: showPdf,
+    picture: pageOf,
+    words: (data) => links(data, `the PDF of ${data.pages} pages`),
+  },
+  {
+    at: 'app',
+    name: 'image.blur',
+    title: 'Blur a picture',
+    params: () => ({ size: 2000, radius: 40 }),
+    picture: pairOf,
+    words: (data) => links(data, 'the picture'),
+  },
+  {
+    at: 'app',
+    name: 'route.plan',
+    title: 'Plan a delivery round',
+    params: () => ({ stops: 80, seconds: 20 }),
+    picture: mapOf,
+    words: ({ stops, km }) => paragraph(`${stops.length} stops in ${km} km`),
   },
   {
     at: 'app',
@@ -42,50 +61,28 @@ const OPERATIONS = [
   },
   {
     at: 'app',
-    name: 'image.blur',
-    title: 'Blur a picture',
-    params: () => ({ size: 2000, radius: 40 }),
-    show: showImage,
-  },
-  {
-    at: 'app',
-    name: 'route.plan',
-    title: 'Plan a delivery round',
-    params: () => ({ stops: 80, seconds: 20 }),
-    show: showRoute,
-  },
-  {
-    at: 'app',
-    name: 'text.summarise',
-    title: 'Summarise a text',
-    params: () => ({ text: sampleText(52), sentences: 3 }),
-    show: (box, data) => box.append(paragraph(data.summary)),
-  },
-  {
-    at: 'app',
     name: 'report.publish',
     title: 'Publish a report',
     params: () => ({ title: 'A year at Skerry Point' }),
-    show: (box, data) =>
-      box.append(
-        paragraph(data.published ? 'You agreed: published.' : 'You declined: not published.'),
-      ),
+    words: ({ published }) =>
+      paragraph(published ? 'You agreed: published.' : 'You declined: not published.'),
+  },
+  {
+    at: 'app',
+    name: 'app.freeze',
+    title: 'Freeze it for 8 s',
+    into: '#freeze',
+    params: () => ({ ms: 8000 }),
   },
   {
     at: 'plain',
     name: 'timer.run',
     title: 'Set a timer',
+    into: '#timer',
     params: () => ({ seconds: 30 }),
-    show: (box) => box.append(paragraph('Ding!')),
+    words: () => paragraph('Ding!'),
   },
 ];
-/** @type {Operation} */
-const FREEZE = {
-  at: 'app',
-  name: 'app.freeze',
-  title: 'Freeze it for 8 s',
-  params: () => ({ ms: 8000 }),
-};
 
 // --- What people see and hear ---------------------------------------------------------------------
 
@@ -137,9 +134,8 @@ function svg(name, attributes) {
   return element;
 }
 
-/** @param {Element} box @param {any} data */
-function showPdf(box, data) {
-  const { width, height, lines } = data.preview;
+/** The first page of a PDF. @param {any} data */
+function pageOf({ preview: { width, height, lines } }) {
   const page = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'page', role: 'img' });
   page.setAttribute('aria-label', 'The first page of the PDF');
   for (const { text, x, y, size, width: textLength, bold } of lines) {
@@ -149,33 +145,29 @@ function showPdf(box, data) {
     line.textContent = text;
     page.append(line);
   }
-  box.append(links(data, `the PDF of ${data.pages} pages`), page);
+  return page;
 }
 
-/** @param {Element} box @param {any} data */
-function showImage(box, data) {
+/** A picture before and after. @param {any} data */
+function pairOf({ before, content, mimeType }) {
   const pair = Object.assign(document.createElement('div'), { className: 'pair' });
-  for (const [caption, content] of [
-    ['Before', data.before],
-    ['After', data.content],
+  for (const [alt, bytes] of [
+    ['Hills in the evening', before],
+    ['Blurred hills', content],
   ]) {
-    const figure = document.createElement('figure');
-    const alt = caption === 'After' ? 'Blurred hills' : 'Hills in the evening';
-    const src = urlOf(content, data.mimeType);
-    const text = Object.assign(document.createElement('figcaption'), { textContent: caption });
-    figure.append(Object.assign(document.createElement('img'), { src, alt }), text);
-    pair.append(figure);
+    const src = urlOf(bytes, mimeType);
+    pair.append(Object.assign(document.createElement('img'), { src, alt }));
   }
-  box.append(links(data, 'the picture'), pair);
+  return pair;
 }
 
-/** @param {Element} box @param {{ stops: [number, number][], order: number[], km: number }} data */
-function showRoute(box, { stops, order, km }) {
+/** @param {{ stops: [number, number][], order: number[] }} data */
+function mapOf({ stops, order }) {
   const map = svg('svg', { viewBox: '-3 -3 106 66', class: 'map', role: 'img' });
   map.setAttribute('aria-label', `A round of ${stops.length} stops on a map`);
   map.append(svg('polygon', { points: order.map((stop) => stops[stop].join()).join(' ') }));
   for (const [cx, cy] of stops) map.append(svg('circle', { cx, cy, r: 0.9 }));
-  box.append(paragraph(`${stops.length} stops in ${km} km`), map);
+  return map;
 }
 
 /** @param {number} ms */
@@ -201,9 +193,10 @@ async function connectTo(which, session) {
     $(session).textContent = text;
     $(`[data-app="${which}"]`).dataset.state = state;
   };
-  const tellConnected = () => {
+  const connected = () => {
     tell('Connected', 'connected');
     log(`Connected to ${clients[which].app?.name} at ${origin}`);
+    void offer(which);
   };
   iframe.src = origin;
   try {
@@ -217,9 +210,9 @@ async function connectTo(which, session) {
       },
       reconnect: { maxDelay: 500 },
       onReconnect: (error) =>
-        error ? tell(/** @type {Error} */ (error).message) : tellConnected(),
+        error ? tell(/** @type {Error} */ (error).message) : connected(),
     });
-    tellConnected();
+    connected();
     await clients[which].observe(({ type, direction, message }) => {
       if (type !== 'message' || direction !== 'in') return;
       const { type: kind, id, payload } = /** @type {any} */ (message);
@@ -228,7 +221,6 @@ async function connectTo(which, session) {
       if (kind === 'capabilities/cancel-result') answered.add(payload?.callId);
     });
     await $('abp-inspector').attach(clients[which]);
-    for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
   } catch (error) {
     const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
       error
@@ -237,59 +229,56 @@ async function connectTo(which, session) {
   }
 }
 
-/** The question before: people answer one at a time. @type {Promise<unknown>} */
-let asked = Promise.resolve();
 /**
- * Answers a question of an app.
+ * Shows a question of the app, beside which every call can be stopped. It goes when it is answered, or its call has ended.
  * @param {{ method: string, params: any }} request
  * @param {{ signal: AbortSignal }} context
  */
 function ask({ params }, { signal }) {
-  return (asked = asked.then(() => signal.aborted || askUser(params, signal)));
-}
-
-/**
- * The dialog is closed when the call that asks has ended.
- * @param {any} params
- * @param {AbortSignal} signal
- */
-function askUser(params, signal) {
-  const dialog = $('#question');
-  $('#question-text').textContent = params.message;
-  dialog.returnValue = 'no';
-  dialog.showModal();
-  const close = () => dialog.close();
-  signal.addEventListener('abort', close);
+  const dialog = $('#question').content.cloneNode(true).firstElementChild;
+  $('.message', dialog).textContent = params.message;
+  $('#questions').append(dialog);
+  dialog.show();
+  announce(`The app asks: ${params.message}`);
+  signal.addEventListener('abort', () => dialog.close());
+  dialog.onkeydown = (/** @type {KeyboardEvent} */ { key }) => {
+    if (key === 'Escape') dialog.close();
+  };
   return new Promise((resolve) => {
     dialog.onclose = () => {
-      signal.removeEventListener('abort', close);
+      dialog.remove();
       resolve({ confirmed: dialog.returnValue === 'yes' });
     };
   });
 }
 
-/** Shows an operation with its button. @param {Operation} operation */
-async function offer(operation) {
-  const item = document.createElement('li');
-  item.dataset.at = `${OPERATIONS.indexOf(operation)}`;
-  item.append(boxFor(operation));
-  // In the order of the list, whichever app answers first.
-  const after = [...$('#operations').children].find(
-    (other) => Number(other.dataset.at) > OPERATIONS.indexOf(operation),
-  );
-  $('#operations').insertBefore(item, after ?? null);
-  const described = await clients[operation.at].describeCapability(operation.name);
-  $('.about', item).textContent = described?.description;
-}
-
 /** The box of an operation, with its button. @param {Operation} operation */
 function boxFor(operation) {
   const box = $('#operation').content.cloneNode(true).firstElementChild;
-  box.id = operation.name.replace('.', '-');
   $('.title', box).textContent = operation.title;
-  $('.name', box).textContent = operation.name;
+  $('.picture', box).hidden = !operation.picture;
   setButton(box, 'Run', operation, () => call(operation, box));
+  $('.run', box).disabled = true;
+  $(operation.into ?? '#operations').append(box);
   return box;
+}
+const boxes = OPERATIONS.map(boxFor);
+
+/** Lets people run what an app can do, and shows an example of what comes of it. @param {'app' | 'plain'} at */
+async function offer(at) {
+  for (const [i, operation] of OPERATIONS.entries()) {
+    if (operation.at !== at) continue;
+    const described = await clients[at].describeCapability(operation.name);
+    $('.about', boxes[i]).textContent = described?.description;
+    $('.run, .stop', boxes[i]).disabled = false;
+  }
+  const { data: examples = {} } = at === 'app' ? await clients.app.call('examples.make') : {};
+  for (const [i, { name, picture }] of OPERATIONS.entries()) {
+    if (!examples[name] || boxes[i].dataset.state !== 'idle') continue;
+    const caption = document.createElement('figcaption');
+    caption.textContent = 'Example';
+    $('.picture', boxes[i]).replaceChildren(picture?.(examples[name]) ?? '', caption);
+  }
 }
 
 /**
@@ -365,7 +354,7 @@ function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {
  * @param {any} box
  */
 async function call(operation, box) {
-  const { at, name, title, params, show, streams } = operation;
+  const { at, name, title, params, picture, words: say, streams } = operation;
   const [bar, status, result] = ['progress', '.status', '.result'].map((part) => $(part, box));
   const timeout = Number($('#limit').value);
   const controller = new AbortController();
@@ -424,7 +413,11 @@ async function call(operation, box) {
   setButton(box, 'Run', operation, () => call(operation, box));
   log(`${title}: ${response.error ? `${response.error.code}. ` : ''}${words}`);
   announce(`${title}: ${words}`);
-  if (response.success) return show?.(result, response.data);
+  if (response.success) {
+    if (picture) $('.picture', box).replaceChildren(picture(response.data));
+    if (say) result.append(say(response.data));
+    return;
+  }
   // What nobody knew may be known later.
   const since = SINCE[(await response.settled)?.outcome ?? ''];
   if (!since) return;
@@ -462,9 +455,5 @@ $('#away').onclick = () => {
   $('#app').src = isAway ? origins.app : `${origins.app}/nothing-here`;
   button.textContent = isAway ? 'Navigate it away' : 'Bring it back';
 };
-$('#freeze').append(boxFor(FREEZE));
-$('#freeze .about').textContent =
-  'Its page stands still: no answer, no clock. Stop it: after 5 s without an answer the agent waits no longer. (Its heartbeat would notice after 30 s.)';
-
 void connectTo('app', '#session');
 void connectTo('plain', '#plain-session');

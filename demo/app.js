@@ -33,12 +33,13 @@ const ofThePage = {
   },
   'report.publish': {
     description: 'Asks you first, in the middle of the call',
-    async handler({ title }, { elicit, progress }) {
+    async handler({ title }, { elicit, progress, signal }) {
       progress({ progress: 1, total: 2, stage: 'asking' });
       const answer = await elicit({
         method: 'elicitation/confirm',
-        params: { message: `Publish “${title}” for everybody to read?` },
+        params: { message: `Publish “${title}”?` },
       });
+      signal.throwIfAborted();
       return { published: answer.success && answer.data.confirmed === true };
     },
   },
@@ -162,7 +163,10 @@ const examples = {
     const quiet = { ...context, progress() {} };
     const stops = stopsOf(40);
     return {
-      'export.pdf': await capabilities['export.pdf'].handler({ markdown: sampleMarkdown(1) }, quiet),
+      'export.pdf': await capabilities['export.pdf'].handler(
+        { markdown: sampleMarkdown(1) },
+        quiet,
+      ),
       'image.blur': await capabilities['image.blur'].handler({ size: 200, radius: 4 }, quiet),
       'route.plan': { stops, ...(await plan({ stops, seconds: 0.2 }, quiet)) },
     };

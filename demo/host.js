@@ -1,7 +1,7 @@
 // The agent: a page that gives work to apps in cross-origin iframes, and can stop it.
 import { connect } from '../packages/main/src/index.js';
 import '../packages/inspector/src/index.js';
-import { sampleMarkdown, sampleText } from './sample.js';
+import { sampleMarkdown } from './sample.js';
 
 /**
  * An element of this page, which is there.
@@ -209,8 +209,7 @@ async function connectTo(which, session) {
         log(`${clients[which].app?.name} has gone`);
       },
       reconnect: { maxDelay: 500 },
-      onReconnect: (error) =>
-        error ? tell(/** @type {Error} */ (error).message) : connected(),
+      onReconnect: (error) => (error ? tell(/** @type {Error} */ (error).message) : connected()),
     });
     connected();
     await clients[which].observe(({ type, direction, message }) => {
@@ -238,7 +237,9 @@ function ask({ params }, { signal }) {
   const dialog = $('#question').content.cloneNode(true).firstElementChild;
   $('.message', dialog).textContent = params.message;
   $('#questions').append(dialog);
+  // Nobody answers by a key that was meant for something else: no button has the focus yet.
   dialog.show();
+  dialog.focus();
   announce(`The app asks: ${params.message}`);
   signal.addEventListener('abort', () => dialog.close());
   dialog.onkeydown = (/** @type {KeyboardEvent} */ { key }) => {
@@ -274,10 +275,11 @@ async function offer(at) {
   }
   const { data: examples = {} } = at === 'app' ? await clients.app.call('examples.make') : {};
   for (const [i, { name, picture }] of OPERATIONS.entries()) {
-    if (!examples[name] || boxes[i].dataset.state !== 'idle') continue;
+    const figure = $('.picture', boxes[i]);
+    if (!examples[name] || !picture || figure.hasChildNodes()) continue;
     const caption = document.createElement('figcaption');
     caption.textContent = 'Example';
-    $('.picture', boxes[i]).replaceChildren(picture?.(examples[name]) ?? '', caption);
+    figure.append(picture(examples[name]), caption);
   }
 }
 

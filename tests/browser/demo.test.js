@@ -14,15 +14,18 @@ before(async () => {
   [server, browser] = await Promise.all([startServer(), launch()]);
   page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, acceptDownloads: true });
   page.on('pageerror', (error) => problems.push(error.message));
-  await page.goto(server.hostUrl);
-  await button('Run Set a timer').waitFor();
-  await button('Run Publish a report').waitFor();
+  await open();
 });
 after(async () => {
   await browser.close();
   server.close();
 });
 
+/** Opens the page, with all that it folds away. */
+async function open() {
+  await page.goto(server.hostUrl);
+  for (const more of await page.locator('summary').all()) await more.click();
+}
 const button = (name) => page.getByRole('button', { name, exact: true });
 /** The box of an operation, by the name that people see. */
 const boxOf = (title) =>
@@ -32,6 +35,21 @@ async function run(title) {
   const box = boxOf(title);
   await button(`Run ${title}`).click();
   return box;
+}
+const focused = () => page.evaluate(() => document.activeElement.textContent);
+/** A frame and a button are both in the viewport, whole, and nothing covers them. */
+async function assertInSight(frame, name) {
+  for (const one of [page.locator(frame), button(name)]) {
+    const seen = await one.evaluate((element) => {
+      const { left, top, right, bottom } = element.getBoundingClientRect();
+      const corners = [
+        [left + 4, top + 4],
+        [right - 4, bottom - 4],
+      ];
+      return corners.map(([x, y]) => element.contains(document.elementFromPoint(x, y)));
+    });
+    assert.deepEqual(seen, [true, true], `${frame} with ${name}: ${one}`);
+  }
 }
 const ended = (box, state) => box.and(page.locator(`[data-state="${state}"]`)).waitFor();
 /** What the operation's box says of its call. */
@@ -57,6 +75,7 @@ test('a PDF is stopped under way, and made whole the next time, in the same sess
   await run('Export a PDF');
   await ended(box, 'completed');
   await box.getByRole('img', { name: 'The first page of the PDF' }).waitFor();
+  assert.equal(await box.getByText('Example').count(), 0);
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     box.getByRole('link', { name: 'Save it' }).click(),
@@ -68,15 +87,13 @@ test('a PDF is stopped under way, and made whole the next time, in the same sess
 test('several calls at once: one completes, one runs out of time, one that never pauses is stopped', async () => {
   const route = await run('Plan a delivery round');
   await page.getByLabel('Time limit').selectOption('0.2 s');
-  const summary = await run('Summarise a text');
+  const story = await run('Tell a story');
   await page.getByLabel('Time limit').selectOption('none');
   const image = await run('Blur a picture');
   await ended(image, 'completed');
   await image.getByRole('img', { name: 'Blurred hills' }).waitFor();
   await image.getByRole('img', { name: 'Hills in the evening' }).waitFor();
-  // A quick machine may summarise in time.
-  await summary.and(page.locator(':not([data-state="running"])')).waitFor();
-  assert.match(await summary.getAttribute('data-state'), /^(timeout|completed)$/);
+  await ended(story, 'timeout');
   await button('Stop all').click();
   await route.and(page.locator(':not([data-state="running"])')).waitFor();
   assert.match(await route.getAttribute('data-state'), /^(cancelled|completed)$/);
@@ -97,7 +114,7 @@ test('a stream is shown while it arrives, and what has come stays when it is sto
   await ended(story, 'cancelled');
   assert.match(await story.locator('.result').textContent(), /^The keeper's daughter/);
   // It was never done: only its reader says when it is.
-  await jobs.getByText(/^Telling a story: stopped/).waitFor();
+  await jobs.getByText('Telling a story: stopped (the user pressed Stop)').waitFor();
 });
 
 test('a question in the midst of a call is answered by keyboard, or closed with its call', async () => {
@@ -105,6 +122,9 @@ test('a question in the midst of a call is answered by keyboard, or closed with 
   const dialog = page.getByRole('dialog', { name: 'The app asks' });
   await dialog.waitFor();
   assert.match(await dialog.textContent(), /Publish “A year at Skerry Point”/);
+  // A key that was meant for something else answers nothing.
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await ended(published, 'completed');
   assert.equal(await published.locator('.result').textContent(), 'You agreed: published.');
@@ -113,10 +133,72 @@ test('a question in the midst of a call is answered by keyboard, or closed with 
   await page.keyboard.press('Escape');
   await ended(declined, 'completed');
   assert.equal(await declined.locator('.result').textContent(), 'You declined: not published.');
+  // The focus is back where it was.
+  assert.equal(await focused(), 'RunPublish a report');
+});
+
+test('a question hides no Stop: by mouse and by keyboard its call is stopped, and the question goes', async () => {
+  const dialog = page.getByRole('dialog', { name: 'The app asks' });
+  const stopped = async (box) => {
+    await ended(box, 'cancelled');
+    assert.match(await statusOf(box), /^Stopped\. The app confirmed it/);
+    assert.equal(await dialog.count(), 0);
+  };
+  for (const width of [1200, 390]) {
+    await page.setViewportSize({ width, height: 844 });
+    for (const stop of ['Stop Publish a report', 'Stop all']) {
+      const box = await run('Publish a report');
+      await dialog.waitFor();
+      await assertInSight('#app', stop);
+      // As a finger does: without first being scrolled to.
+      const { x, y } = await button(stop).boundingBox();
+      await page.mouse.click(x + 5, y + 5);
+      await stopped(box);
+    }
+  }
+  await page.setViewportSize({ width: 1200, height: 1000 });
+  await button('Run Publish a report').focus();
+  await page.keyboard.press('Enter');
+  await dialog.waitFor();
+  while ((await focused()) !== 'StopPublish a report') await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await stopped(boxOf('Publish a report'));
+});
+
+test('on a phone, the app is in sight together with Stop, while a call runs and when it is stopped', async () => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const title of ['Export a PDF', 'Plan a delivery round', 'Tell a story']) {
+    const box = await run(title);
+    await box.and(page.locator('[data-state="running"]')).waitFor();
+    await assertInSight('#app', `Stop ${title}`);
+    await button(`Stop ${title}`).click();
+    await ended(box, 'cancelled');
+    await assertInSight('#app', `Run ${title}`);
+    await assertInSight('#app', 'Stop all');
+  }
+  const timer = await run('Set a timer');
+  await assertInSight('#plain', 'Stop Set a timer');
+  await button('Stop Set a timer').click();
+  await ended(timer, 'cancelled');
+  await assertInSight('#plain', 'Run Set a timer');
+  await page.setViewportSize({ width: 1200, height: 1000 });
+});
+
+test('what the operations make is shown before anything has run, as an example', async () => {
+  const other = await browser.newPage();
+  await other.goto(server.hostUrl);
+  for (const name of ['The first page of the PDF', 'Blurred hills', 'A round of 40 stops on a map'])
+    await other
+      .getByRole('figure')
+      .filter({ hasText: 'Example' })
+      .getByLabel(name)
+      .or(other.getByRole('figure').filter({ hasText: 'Example' }).getByAltText(name))
+      .waitFor();
+  assert.equal(await other.frameLocator('#app').locator('#running > li').count(), 0);
+  await other.close();
 });
 
 test('by keyboard, the focus stays on the button that runs, stops, and runs again', async () => {
-  const focused = () => page.evaluate(() => document.activeElement.textContent);
   await button('Run Plan a delivery round').focus();
   await page.keyboard.press('Enter');
   assert.equal(await focused(), 'StopPlan a delivery round');
@@ -147,7 +229,7 @@ test('an app that is reloaded or goes away fails its calls, and is connected to 
     assert.match(await statusOf(box), /^The app went away during the call/);
     if (back) await button(back).click();
     await page.locator('[data-app="app"][data-state="connected"]').waitFor();
-    await ended(await run('Summarise a text'), 'completed');
+    await ended(await runAndStop('Tell a story'), 'cancelled');
   }
   // The app greets hosts of MCP Apps, too: the inspector says what that is.
   const inspector = page.locator('abp-inspector');
@@ -238,12 +320,24 @@ describe('one app, three kinds of agent', () => {
     assert.deepEqual(await violations(page), []);
   });
 
-  test('it is used by keyboard alone, and says so where the browser has no WebMCP', async () => {
+  test('it is used by keyboard alone, and where the browser has no WebMCP, says so and has window.abp', async () => {
     const { page, box, done } = await open(browser);
-    await box('WebMCP')
-      .getByText('switch it on at chrome://flags/#enable-webmcp-testing')
+    await box('window.abp').getByText('WebMCP, which this browser does not have').waitFor();
+    assert.equal(await box('WebMCP').count(), 0);
+    const [alone] = await Promise.all([
+      page.waitForEvent('popup'),
+      box('window.abp').getByRole('link').press('Enter'),
+    ]);
+    const byScript = (verb) => alone.getByRole('button', { name: `${verb} by window.abp` });
+    await byScript('Call').press('Enter');
+    await alone.getByText('Counting up for window.abp: working').waitFor();
+    await byScript('Cancel').press('Enter');
+    await alone.getByText('Told: CANCELLED: the user pressed Cancel. Outcome: stopped').waitFor();
+    await alone
+      .getByText('Counting up for window.abp: stopped (the user pressed Cancel)')
       .waitFor();
-    assert.equal(await box('WebMCP').getByRole('button').count(), 0);
+    for (const colorScheme of ['light', 'dark']) await looksRight(alone, colorScheme);
+    await alone.close();
     await box('ABP').getByRole('button').waitFor();
     await box('MCP Apps').getByRole('button').waitFor();
     await page.getByLabel('Count to').fill('1000000');
@@ -286,8 +380,7 @@ for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.reload();
-    await button('Run Set a timer').waitFor();
-    await button('Run Publish a report').waitFor();
+    await page.getByText('Example').nth(2).waitFor();
     await run('Tell a story');
     await ended(await runAndStop('Export a PDF'), 'cancelled');
     const image = await run('Blur a picture');

@@ -196,7 +196,8 @@ async function connectTo(which, session) {
   const connected = () => {
     tell('Connected', 'connected');
     log(`Connected to ${clients[which].app?.name} at ${origin}`);
-    void offer(which);
+    // An app that goes away meanwhile is offered once it is back.
+    offer(which).catch(() => {});
   };
   iframe.src = origin;
   try {

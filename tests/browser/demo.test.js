@@ -187,13 +187,9 @@ test('on a phone, the app is in sight together with Stop, while a call runs and 
 test('what the operations make is shown before anything has run, as an example', async () => {
   const other = await browser.newPage();
   await other.goto(server.hostUrl);
+  const example = other.getByRole('figure').filter({ hasText: 'Example' });
   for (const name of ['The first page of the PDF', 'Blurred hills', 'A round of 40 stops on a map'])
-    await other
-      .getByRole('figure')
-      .filter({ hasText: 'Example' })
-      .getByLabel(name)
-      .or(other.getByRole('figure').filter({ hasText: 'Example' }).getByAltText(name))
-      .waitFor();
+    await example.getByRole('img', { name }).waitFor();
   assert.equal(await other.frameLocator('#app').locator('#running > li').count(), 0);
   await other.close();
 });

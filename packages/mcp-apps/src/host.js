@@ -30,6 +30,8 @@ const MAX_HEIGHT = 4096;
 const MAX_STATE = { maxValues: 2 ** 16, maxCharacters: 2 ** 20 };
 /** Requests of a view that wait until it has begun. */
 const MAX_EARLY = 64;
+/** The lists of a server whose changes a view is told of. */
+const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 /** @type {import('./protocol.js').DisplayMode[]} */
 const MODES = ['inline', 'fullscreen', 'pip'];
 
@@ -60,8 +62,9 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 
 /**
  * The server that the view is from: anything with `request`, as the clients of `abp-bridge/mcp` and peers have it, or a
- * function that answers in its place.
- * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any> }
+ * function that answers in its place. What such a client has besides tells of changes of the server's lists.
+ * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any>,
+ *   listen?: import('../../rpc/src/mcp-sides.js').McpClient['listen'], serverCapabilities?: Params }
  *   | ((method: string, params: any, context: ServerContext) => any)} Server
  */
 
@@ -81,7 +84,8 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
  * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes, `toolInfo` and so on
  * @property {Server} [server] answers the view's calls of tools, and reads of resources
  * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes of its lists, by
- *   `notifications/tools/list_changed` and `notifications/resources/list_changed` (false)
+ *   `notifications/tools/list_changed` and so on (false; without it a client of `abp-bridge/mcp` is listened to, and the view is
+ *   told)
  * @property {any} [state] what the view has kept when it was there before: `state` of the host that it had then
  * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the web only. This and the
  *   following refuse by throwing; without one of them, what it is for is refused
@@ -167,7 +171,7 @@ export class Host {
   #context;
   /** @type {Set<ViewTransport>} */
   #transports = new Set();
-  /** The tools of the server that the view may call. @type {Promise<Set<string>> | undefined} */
+  /** The tools of the server that the view may call. @type {Promise<Set<unknown>> | undefined} */
   #callable;
   #resolveClosed = (/** @type {Error} */ _why) => {};
   /** Resolves when nothing is sent or heard any more, with why. @type {Promise<Error>} */
@@ -191,6 +195,7 @@ export class Host {
     this.#transport = this.#open(false);
     this.#peer = this.#beginSession();
     if (this.#frame) addEventListener('message', this.#hear);
+    this.#listenToServer();
     /** Resolves when the view has begun. After it has begun again, it is another promise. @type {Promise<void>} */
     this.ready = this.#begin();
     void this.closed.then((why) => this.#ended(why));
@@ -263,6 +268,25 @@ export class Host {
     if (isSandbox && getOwn(data, 'method') === mcp.VIEW_REPLACED) this.#peer.close();
   };
 
+  /** Passes on what the server says of changes of its lists, unless the program does. */
+  #listenToServer() {
+    const { server, listChanged } = this.#options;
+    if (listChanged !== undefined || typeof server !== 'object' || !server.listen) return;
+    const over = new AbortController();
+    void this.closed.then(() => over.abort());
+    const told = (/** @type {unknown} */ _params, /** @type {{ method: string }} */ { method }) =>
+      this.notify(method);
+    // A server that tells nothing has said so.
+    server.listen(LISTS, told, over).catch(() => {});
+  }
+
+  /** Whether the view is told of changes of one of the server's lists. @param {string} list */
+  #tells(list) {
+    const { server, listChanged } = this.#options;
+    const can = getOwn(getOwn(getOwn(server, 'serverCapabilities'), list), 'listChanged') === true;
+    return (listChanged ?? can) ? { listChanged: true } : {};
+  }
+
   /** Resolves when the view has begun. */
   #nextSession() {
     return new Promise((/** @type {(value?: undefined) => void} */ resolve, reject) => {
@@ -291,7 +315,7 @@ export class Host {
   /** @param {Peer} peer */
   #serve(peer) {
     const options = this.#options;
-    const { host, server, onLog, listChanged, onRequestTeardown } = options;
+    const { host, server, onLog, onRequestTeardown } = options;
     const listen = (/** @type {string} */ method, /** @type {(params: Params) => void} */ act) =>
       peer.onNotification(method, (params) => this.#initialized && act(copyRecord(params)));
     peer.onNotification(mcp.notification('initialized'), () => {
@@ -307,7 +331,6 @@ export class Host {
     listen('notifications/tools/list_changed', () => {
       for (const transport of this.#transports) void transport.refresh();
     });
-    const lists = listChanged ? { listChanged } : {};
     const offered = Object.values(ASKED).map(([name, , told]) => options[name] && told);
     /** @param {string} method @param {(params: Params, context: ReceivedCall) => unknown} handler */
     const serve = (method, handler) =>
@@ -340,7 +363,10 @@ export class Host {
         protocolVersion: mcp.VERSION,
         hostInfo: { name: host.name, version: host.version },
         hostCapabilities: {
-          ...(server && { serverTools: lists, serverResources: lists }),
+          ...(server && {
+            serverTools: this.#tells('tools'),
+            serverResources: this.#tells('resources'),
+          }),
           ...(onLog && { logging: {} }),
           ...Object.assign({}, ...offered),
           sandbox: this.#frame?.granted ?? {},
@@ -406,8 +432,12 @@ export class Host {
   async #requireCallable(name) {
     const { server } = this.#options;
     if (!server || typeof server === 'function') return;
+    const known = this.#callable;
+    if ((await known)?.has(name)) return;
+    // It may have been added since. Others may have asked meanwhile.
+    if (this.#callable === known) this.#callable = undefined;
     const listing = (this.#callable ??= callableOf(server));
-    listing.catch(() => (this.#callable = undefined));
+    listing.catch(() => this.#callable === listing && (this.#callable = undefined));
     if ((await listing).has(name)) return;
     const why = `The view may not call the tool ${String(name).slice(0, 200)}`;
     throw new RpcError(mcp.INVALID_PARAMS, why);
@@ -451,7 +481,8 @@ export class Host {
   }
 
   /**
-   * Any notification to the view, such as `notifications/tools/list_changed` of the server.
+   * Any notification to the view, such as `notifications/tools/list_changed` of the server. A view that is gone is told nothing, and
+   * that is no error: see `ended`, `closed` and `onClose`. So it is with all that follow.
    * @param {string} method
    * @param {unknown} [params]
    */
@@ -462,10 +493,10 @@ export class Host {
     if (method === PARTIAL && this.#told.has(INPUT)) return;
     if (method === INPUT) this.#told.delete(PARTIAL);
     if (isTold) this.#told.set(method, params);
-    if (this.#initialized || this.ended) this.#peer.notify(method, params);
+    if (this.#initialized) this.#peer.tell(method, params);
     // What a view does not know before it has been answered, it learns from the answer.
     else if (!isTold && this.viewInfo.name !== undefined)
-      void this.ready.then(() => this.#peer.notify(method, params)).catch(() => {});
+      void this.ready.then(() => this.#peer.tell(method, params)).catch(() => {});
   }
 
   /** The arguments of the call that the view is for. @param {object} args */

@@ -258,9 +258,9 @@ export class View {
     return this.#peer.request(method, params, options);
   }
 
-  /** Any notification. @param {string} method @param {unknown} [params] */
+  /** Any notification. A host that is gone is told nothing, and that is no error. @param {string} method @param {unknown} [params] */
   notify(method, params = {}) {
-    this.#peer.notify(method, params);
+    this.#peer.tell(method, params);
   }
 
   /**
@@ -366,7 +366,7 @@ export class View {
 
   /** Tells the host to read the list of tools again: some have become available, or are not any more. */
   toolsChanged() {
-    if (!this.#peer.ended) this.notify('notifications/tools/list_changed');
+    this.notify('notifications/tools/list_changed');
   }
 
   // --- What outlives the view -----------------------------------------------------------------------

@@ -7,7 +7,7 @@ import {
   requireValues,
 } from '../../../js/common/check-options.js';
 import { invokeReportingErrors } from '../../../js/common/errors.js';
-import { abortError, followSignal } from '../../../js/common/signals.js';
+import { abortError, followSignal, onAbort } from '../../../js/common/signals.js';
 import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import {
   copyRecord,
@@ -20,7 +20,7 @@ import {
 import { SUBSCRIPTION_ID } from './dialects.js';
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js';
 
-/** @import { Peer, RequestOptions } from './peer.js' */
+/** @import { Listener, Peer, RequestOptions } from './peer.js' */
 /** @import { ReceivedCall } from './received-call.js' */
 
 /** Versions without a handshake: each request says which it is of. */
@@ -338,17 +338,31 @@ export class McpClient {
    *   `notifications/tools/list_changed`, …
    * @param {{ signal?: AbortSignal }} [options] ends the subscription, or the attempt
    * @returns {Promise<Subscription>} when the server has acknowledged it; rejects with an {@link RpcError} if it does not. A
-   *   server of the first era has no subscriptions, and tells of all changes unasked: see `onNotification` of the peer
+   *   server of the first era tells of its lists unasked, and of no resources
    */
   async listen(notifications, onChange, { signal } = {}) {
     requireOf('listen', 'notifications', 'an object', notifications);
     requireOf('listen', 'onChange', 'a function', onChange);
     requireOptions('listen', { signal }, ENDING, true);
-    if (!this.#envelope)
-      throw new RpcError(METHOD_NOT_FOUND, `MCP ${this.version} has no subscriptions`);
     signal?.throwIfAborted();
     const { controller, release } = followSignal(signal);
     const close = () => controller.abort();
+    if (!this.#envelope) {
+      // A server of the first era tells unasked. What it tells of a resource has to be asked for.
+      const told = offered(notifications, this.serverCapabilities);
+      delete told.resourceSubscriptions;
+      /** @type {Listener} */
+      const listener = (params, { method }) =>
+        Object.keys(told).some((key) => CHANGES[key].method === method) &&
+        invokeReportingErrors(onChange, params, { method });
+      this.#peer.overhearing.add(listener);
+      const over = new Promise((resolve) => onAbort(controller.signal, { handleEvent: resolve }));
+      const ended = Promise.race([over, this.#peer.closed]).then(() => {
+        this.#peer.overhearing.delete(listener);
+        release();
+      });
+      return { notifications: told, ended, close };
+    }
     return new Promise((resolve, reject) => {
       /** @type {RequestOptions['onTagged']} */
       const onTagged = ({ method, params }) => {
@@ -391,6 +405,21 @@ const CHANGES = {
 };
 /** Resources that one subscription may name. */
 const MAX_RESOURCES = 1024;
+
+/** The changes that are told of those that a client asked for. @param {unknown} asked @param {unknown} capabilities the server's */
+function offered(asked, capabilities) {
+  /** @type {Record<string, any>} */
+  const filter = {};
+  for (const [key, { capability, needs }] of Object.entries(CHANGES)) {
+    if (getOwn(getOwn(capabilities, capability), needs) !== true) continue;
+    const wanted = getOwn(asked, key);
+    if (wanted === true && needs !== 'subscribe') filter[key] = true;
+    else if (needs === 'subscribe' && Array.isArray(wanted)) {
+      filter[key] = firstOf(wanted, MAX_RESOURCES).filter((uri) => typeof uri === 'string');
+    }
+  }
+  return filter;
+}
 
 /**
  * @typedef {object} ServerOptions What `serveMcp` may be given.
@@ -482,7 +511,7 @@ export class McpServer {
       const known = Object.values(CHANGES).map((change) => change.method);
       throw mistyped('notifyChange', 'method', `one of ${known.join(', ')}`);
     }
-    if (this.#client.version) this.#peer.notify(method, params);
+    if (this.#client.version) this.#peer.tell(method, params);
     for (const { id, filter } of this.#peer.running(LISTEN)) {
       const wanted = filter?.[key];
       const wants = Array.isArray(wanted) ? wanted.includes(getOwn(params, 'uri')) : wanted;
@@ -495,16 +524,7 @@ export class McpServer {
     const asked = getOwn(params, 'notifications');
     if (!isRecord(asked))
       throw new RpcError(INVALID_PARAMS, '`notifications` must say what to listen to');
-    /** @type {Record<string, unknown>} */
-    const filter = {};
-    for (const [key, { capability, needs }] of Object.entries(CHANGES)) {
-      if (getOwn(getOwn(this.#capabilities, capability), needs) !== true) continue;
-      const wanted = getOwn(asked, key);
-      if (wanted === true && needs !== 'subscribe') filter[key] = true;
-      else if (needs === 'subscribe' && Array.isArray(wanted)) {
-        filter[key] = firstOf(wanted, MAX_RESOURCES).filter((uri) => typeof uri === 'string');
-      }
-    }
+    const filter = offered(asked, this.#capabilities);
     const { id, signal } = context;
     context.atClose = this.#modernResult(LISTEN, tagged(id));
     context.notify(ACKNOWLEDGED, { notifications: filter, ...tagged(id) });

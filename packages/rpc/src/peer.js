@@ -148,6 +148,8 @@ export class Peer {
   screen = undefined;
   /** What each request says, also those that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
   envelope = undefined;
+  /** Those who hear each notification besides its own listener. @internal @type {Set<Listener>} */
+  overhearing = new Set();
   /** Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}. */
   keepsUnsent = false;
   /** That, by the ids of the requests, the oldest first. @type {Map<unknown, ReceivedCall>} */
@@ -353,6 +355,11 @@ export class Peer {
     });
   }
 
+  /** The same, of what nobody has to hear: once the connection is closed it does nothing. @param {string} method @param {unknown} [params] */
+  tell(method, params) {
+    if (!this.#over && !this.#closing) this.notify(method, params);
+  }
+
   /** A program may stop by itself what belongs to a name, or say that a task has ended. @param {string} method @param {unknown} params */
   #notified(method, params) {
     this.#tasks?.noticed(params);
@@ -516,6 +523,7 @@ export class Peer {
       method === progress?.method ? progress.read(params) : tagged?.(method, params);
     if (this.#progressed(safely(reported))) return;
     this.#tasks?.noticed(params);
+    for (const heard of this.overhearing) heard(params, { method });
     const listener = this.#listeners.get(method) ?? this.#listeners.get(ANY);
     invokeReportingErrors(listener, params, { method });
   }

@@ -760,7 +760,6 @@ test('a client listens: acknowledged, filtered, told by tag, and ended from eith
 test('a client that listens is told why it cannot', async () => {
   const { client, done } = await pairOf(LEGACY);
   const listen = (...args) => outcome(client.listen(...args));
-  assert.equal((await listen({}, () => {})).err.code, -32601);
   for (const args of [
     [5, () => {}],
     [{}, 5],
@@ -778,6 +777,50 @@ test('a client that listens is told why it cannot', async () => {
   stop.abort(new Error('enough'));
   assert.equal((await waiting).err.message, 'enough');
   modern.done();
+});
+
+test('a client of the first era listens to what its server tells unasked', async () => {
+  const lists = Object.fromEntries(['tools', 'prompts'].map((list) => [list, {}]));
+  lists.tools.listChanged = true;
+  const { client, server, a, b, done } = await pairOf(LEGACY, {}, { ...lists, resources: {} });
+  const told = [];
+  const all = [];
+  a.onNotification('*', (_params, { method }) => all.push(method));
+  const changes = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourceSubscriptions: ['a'],
+  };
+  const listen = (name, more) =>
+    client.listen(changes, (_params, { method }) => told.push([name, method]), more);
+  const stop = new AbortController();
+  const one = await listen('one', { signal: stop.signal });
+  const other = await listen('other');
+  // What the server does not offer is left out.
+  assert.deepEqual(one.notifications, { toolsListChanged: true });
+  const tools = 'notifications/tools/list_changed';
+  const change = async () => {
+    for (const method of [tools, 'notifications/prompts/list_changed']) server.notifyChange(method);
+    await client.request('ping');
+    return told.splice(0);
+  };
+  assert.deepEqual(await change(), [
+    ['one', tools],
+    ['other', tools],
+  ]);
+  stop.abort();
+  await one.ended;
+  assert.deepEqual(await change(), [['other', tools]]);
+  other.close();
+  await other.ended;
+  assert.deepEqual(await change(), []);
+  assert.equal(all.length, 6);
+  const last = await listen('last');
+  b.close();
+  await last.ended;
+  // Nobody is there to be told.
+  server.notifyChange(tools);
+  done();
 });
 
 test('a client of the first era is told of all changes, unasked', async () => {

@@ -261,9 +261,8 @@ export class Exposed {
     );
   }
 
-  /** @param {MessageEventSource} source @param {string} origin @param {unknown} data @param {readonly MessagePort[]} ports */
-  #heard(source, origin, data, ports) {
-    for (const port of ports) port.close();
+  /** @param {MessageEventSource} source @param {string} origin @param {unknown} data */
+  #heard(source, origin, data) {
     const type = getOwn(data, 'type');
     // Other messages on this window are not ours, and are never answered.
     if (typeof type !== 'string') return;

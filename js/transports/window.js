@@ -27,7 +27,8 @@ export function peerTransport(source, origin) {
 /**
  * Listens to windows of the given origins.
  * @param {ReadonlySet<string>} origins exact ones
- * @param {(source: MessageEventSource, origin: string, data: unknown, ports: readonly MessagePort[]) => void} heard called for each message
+ * @param {(source: MessageEventSource, origin: string, data: unknown) => void} heard called for each message. Ports that come along are left
+ *   to others: an agent in this page may be offered one
  * @param {(origin: string, event: MessageEvent) => void} [refused] called for messages from other origins
  * @returns {() => void} stops it
  */
@@ -37,7 +38,7 @@ export function listenToWindow(origins, heard, refused) {
     // Messages from our own window are an echo or a forgery: we send nothing to ourselves.
     if (!event.isTrusted || !source || source === globalThis.window) return;
     if (!origins.has(origin)) refused?.(origin, event);
-    else heard(source, origin, event.data, event.ports);
+    else heard(source, origin, event.data);
   };
   return listen([[globalThis, 'message', receive]]);
 }

@@ -20,6 +20,8 @@ const all = [
 const packages = ['a2a', 'mcp-apps'];
 // What other people's packages do is theirs to test in every engine.
 if (ENGINE === 'chromium') packages.push('rpc', 'keys');
+// Other drivers do not tell of windows that open.
+if (ENGINE === 'chromium') all.push('windows');
 /** @param {string} name */
 const fileOf = (name) =>
   all.includes(name) ? `./${name}.test.js` : `../../packages/${name}/tests/browser/${name}.test.js`;

@@ -81,6 +81,9 @@ export function serve({ isolated = false } = {}) {
       'access-control-allow-origin': '*',
       'content-security-policy': policy(url),
       ...(isolated && ISOLATED),
+      ...(url.searchParams.has('coop') && {
+        'cross-origin-opener-policy': url.searchParams.get('coop'),
+      }),
     });
     response.end(bundled ?? readFileSync(path));
   });

@@ -30,6 +30,8 @@ import { Tasks, ready as tasksReady } from 'abp-bridge/tasks';
 import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
+import { extensionTransport, servePorts, type ExtensionPort } from 'abp-bridge/extension';
+import { windowTransport } from 'abp-bridge/window';
 
 const exposed = expose(
   {
@@ -355,4 +357,34 @@ export function stored(backend: Backend) {
   // @ts-expect-error a store has a backend
   taskStore({});
   return [createTaskServer({ card: { name: 'x' }, execute }, { store }), memoryBackend().maxRecord];
+}
+
+/** As `@types/chrome` has it. */
+interface ChromeEvent<T extends (...args: any) => void> {
+  addListener(callback: T): void;
+  removeListener(callback: T): void;
+}
+interface ChromePort {
+  postMessage: (message: any) => void;
+  disconnect: () => void;
+  sender?: { id?: string; origin?: string } | undefined;
+  onDisconnect: ChromeEvent<(port: ChromePort) => void>;
+  onMessage: ChromeEvent<(message: any, port: ChromePort) => void>;
+  name: string;
+}
+export function extension(port: ChromePort, popup: Window | null) {
+  const agent = { name: 'a', version: '1' };
+  const known: ExtensionPort = port;
+  const stop: () => void = servePorts(exposed, { origins: ['https://a.example'], name: 'mine' });
+  // @ts-expect-error the origins are a list
+  servePorts(exposed, { origins: 'https://a.example' });
+  // @ts-expect-error a window needs an origin
+  windowTransport(popup, {});
+  return [
+    stop,
+    connect(() => extensionTransport(known, { maxLength: 5 }), { agent }),
+    connect<typeof exposed>(() => windowTransport(popup, { origin: 'https://a.example' }), {
+      agent,
+    }),
+  ];
 }

@@ -27,6 +27,9 @@ declare global {
   const iframe: HTMLIFrameElement;
   const page: import('puppeteer-core').Page;
   const socket: WebSocket;
+  const chrome: {
+    runtime: { connect(options: object): import('abp-bridge/extension').ExtensionPort };
+  };
   // Of Cloudflare Workers.
   const WebSocketPair: new () => Record<0 | 1, WebSocket & { accept(): void }>;
   interface ResponseInit {

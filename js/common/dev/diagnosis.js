@@ -114,12 +114,13 @@ function knownReason({ iframe, origin, stranger, heard, unread }) {
   if (unread) {
     return 'its messages could not be read: they are malformed, or longer than limits.maxControlLength (docs/errors.md#no-answer)';
   }
+  if (stranger !== undefined) {
+    const named = origin ? `from ${origin}` : 'the origin that was named for it';
+    return `${iframe ? "the iframe's" : 'its'} messages come from ${stranger}, not ${named} (docs/errors.md#wrong-origin)`;
+  }
   if (!iframe) return undefined;
   if (globalThis.origin === OPAQUE) {
     return 'this page has no origin that an app could list, as it is a file or sandboxed: serve it over HTTP (docs/errors.md#refused-origin)';
-  }
-  if (stranger !== undefined) {
-    return `the iframe's messages come from ${stranger}, not from ${origin} (docs/errors.md#wrong-origin)`;
   }
   return visibleReason(iframe, origin) ?? addressReason(iframe, origin);
 }

@@ -16,11 +16,13 @@ import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { requireOptions } from '../../../js/common/check-options.js';
+import { secret } from '../../../js/common/secret.js';
 import { answerUnsent, isMessage } from './message.js';
 import { portChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
 import { watchIframe } from '../../../js/transports/iframe-watcher.js';
+import { requireWindow, watchWindow } from '../../window/src/watch.js';
 import { warn } from '../../../js/common/development.js';
 
 /** @import { Transport } from '../../../js/transports/transport.js' */
@@ -31,8 +33,6 @@ const WORD = 'abp-bridge';
 const PATIENCE = 10000;
 /** Messages from a sandboxed app that are kept until it offers its port. */
 const MAX_EARLY_MESSAGES = 1024;
-
-const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
 /**
  * @typedef {object} HostOptions What a page that embeds another may be given.
@@ -67,7 +67,7 @@ const APP_OPTIONS = {
  *
  * What is posted before the app has spoken or loaded waits, since a document that loads hears nothing. An iframe
  * that is reloaded, navigated or removed closes the channel: a new document needs a new one.
- * @param {HTMLIFrameElement | Window} target
+ * @param {HTMLIFrameElement | Window | null} target
  * @param {HostOptions} options
  * @returns {Transport & { readonly isReplaced: boolean }} `isReplaced`: it ended because another document was loaded
  */
@@ -93,6 +93,8 @@ class WindowChannel extends Receiver {
   port;
   /** Whether the other side has sent its last word on the window. */
   #deaf = false;
+  /** Stops watching what the other side is in. */
+  unwatch = () => {};
 
   /** @param {Transport} way by which messages go until there is a port */
   constructor(way) {
@@ -108,6 +110,7 @@ class WindowChannel extends Receiver {
 
   /** Tells the other side, if there is a port. @override */
   end() {
+    this.unwatch();
     this.way.close();
     this.port?.close();
   }
@@ -134,10 +137,13 @@ class WindowChannel extends Receiver {
   /** @param {unknown} data @param {readonly MessagePort[]} ports */
   #heard(data, ports) {
     const word = getOwn(data, WORD);
+    const isOurs = typeof word === 'string';
+    const isHeard = isMessage(data);
     // The words hold no secret.
-    const kept = typeof word === 'string' ? this.onWord(word, data, ports) : undefined;
-    for (const port of ports) if (port !== kept) port.close();
-    if (!this.#deaf && isMessage(data) && this.believes(data)) this.receive(data);
+    const kept = isOurs ? this.onWord(word, data, ports) : undefined;
+    // What is neither is for others, with its ports.
+    if (isOurs || isHeard) for (const port of ports) if (port !== kept) port.close();
+    if (!this.#deaf && isHeard && this.believes(data)) this.receive(data);
   }
 
   /**
@@ -157,7 +163,7 @@ class WindowChannel extends Receiver {
 
 class HostChannel extends WindowChannel {
   /** What the app calls this side. */
-  #name = mark();
+  #name = secret();
   /** The mark of the app's document, if it runs this library. @type {unknown} */
   #document;
   /** Messages that wait until the app listens. @type {[unknown, Transferable[] | undefined][] | undefined} */
@@ -170,18 +176,19 @@ class HostChannel extends WindowChannel {
   /** The document to which messages are sent, if it is one of this page's own origin. @type {Document | null} */
   #shown = null;
   #timer;
-  #unwatch = () => {};
   /** Whether the app sent something before its document was complete. */
   #spokeEarly = false;
   /** Whether it ended because the frame, or this page, shows another document. */
   isReplaced = false;
 
-  /** @param {HTMLIFrameElement | Window} target @param {HostOptions} options */
+  /** @param {HTMLIFrameElement | Window | null} target @param {HostOptions} options */
   constructor(target, options) {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
+    const isWindow = !target || 'postMessage' in target;
+    if (isWindow) requireWindow(target);
     /** @type {any} */
-    const iframe = 'postMessage' in target ? { contentWindow: target } : target;
+    const iframe = isWindow ? { contentWindow: target } : target;
     if (!iframe.contentWindow)
       throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
     super(iframeTransport(iframe, origin === OPAQUE ? origin : exactOrigin(origin)));
@@ -191,7 +198,9 @@ class HostChannel extends WindowChannel {
     // A frame with its initial empty document will load another one and report it.
     const empty = iframe.contentDocument?.URL === 'about:blank';
     if (!empty) this.#timer = setTimeout(this.#release, PATIENCE);
-    if (iframe === target) this.#unwatch = watchIframe(iframe, this);
+    this.unwatch = isWindow
+      ? watchWindow(/** @type {Window} */ (target), (why) => this.lost(why))
+      : watchIframe(iframe, this);
     this.#greet();
     if (loaded) this.#release();
   }
@@ -205,7 +214,6 @@ class HostChannel extends WindowChannel {
   /** @override */
   end() {
     clearTimeout(this.#timer);
-    this.#unwatch();
     super.end();
   }
 
@@ -292,7 +300,7 @@ class HostChannel extends WindowChannel {
 }
 
 class AppChannel extends WindowChannel {
-  #document = mark();
+  #document = secret();
   /** The host to which the port was offered. @type {unknown} */
   #host;
   /** This side's end of the port, until the host has taken the other. @type {MessagePort | undefined} */
@@ -303,8 +311,11 @@ class AppChannel extends WindowChannel {
   constructor(options) {
     requireOptions('hostChannel', options, APP_OPTIONS);
     const { origins, host = parent, upgrade = 'frames' } = options;
+    requireWindow(host);
     super(hostTransport(host, origins?.map((origin) => exactOrigin(origin)) ?? originOf(host)));
     this.#upgrade = upgrade;
+    // A page dies with the one that embeds it, but not with the one that opened it.
+    if (host !== globalThis.parent) this.unwatch = watchWindow(host, (why) => this.lost(why));
     this.say('here', { document: this.#document });
   }
 

@@ -133,7 +133,7 @@ describe('between windows', () => {
     return { host, say };
   }
 
-  test('ports that nobody asked for are closed, whatever came with them', async (t) => {
+  test('ports that nobody asked for are closed, and those of messages for others are left alone', async (t) => {
     const { host, say } = appWindow(t);
     const channel = hostChannel({ origins: ['https://host.example'], host });
     channel.onMessage = () => {};
@@ -141,7 +141,6 @@ describe('between windows', () => {
       request(1),
       { 'abp-bridge': 'hello', to: 'x' },
       { 'abp-bridge': 'offer' },
-      1,
     ]) {
       const { port1, port2 } = new MessageChannel();
       const closed = once(
@@ -151,6 +150,12 @@ describe('between windows', () => {
       say(data, { ports: [port2] });
       await closed;
     }
+    const { port1, port2 } = new MessageChannel();
+    say({ type: 'initialize-result' }, { ports: [port2] });
+    const answered = once(port1, 'message');
+    port2.postMessage('still open');
+    assert.deepEqual((await answered)[0], 'still open');
+    port1.close();
     channel.close();
   });
 

@@ -80,7 +80,7 @@ const rest = {
   fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers
   frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
-  extension: tests('packages/*/tests/browser/extension.test.js'),
+  extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
   'chromium-packages': browser('chromium', packages),
   'c-long': ctest('-L long'),

@@ -14,6 +14,7 @@ import {
   lineTransport,
 } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { extensionTransport } from '../../packages/websocket/src/extension.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { plainAgent, plainApp, portChannel, socketChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
@@ -48,6 +49,7 @@ export const TRANSPORTS = [
   { name: 'port to another of ours', frames: false, ends: portChannels },
   { name: 'WebSocket, the agent dials', frames: false, ends: sockets },
   { name: 'WebSocket, the app dials', frames: false, ends: socketsReversed },
+  { name: 'port of a browser extension', frames: false, ends: extensionEnds },
   { name: 'lines', frames: false, ends: () => streams(lineTransport) },
   { name: 'Content-Length', frames: false, ends: () => streams(headerTransport) },
 ];
@@ -216,6 +218,49 @@ async function streams(open) {
         clearInterval(alive);
         ends.writable.end();
       },
+    };
+  });
+}
+
+/** What a browser's events for extensions are: `tell` has the listeners hear. */
+export function extensionEvent() {
+  const listeners = new Set();
+  return {
+    addListener: (heard) => void listeners.add(heard),
+    removeListener: (heard) => void listeners.delete(heard),
+    tell: (...told) => [...listeners].forEach((heard) => heard(...told)),
+  };
+}
+
+/** Two ends of a port as browser extensions have them. Only JSON crosses, and an end hears nothing once it has closed. */
+export function extensionPorts() {
+  const { port1, port2 } = new MessageChannel();
+  return [port1, port2].map((port) => {
+    let isOpen = true;
+    const [onMessage, onDisconnect] = [extensionEvent(), extensionEvent()];
+    port.on('message', (text) => isOpen && onMessage.tell(JSON.parse(text)));
+    port.on('close', () => isOpen && ((isOpen = false), onDisconnect.tell()));
+    return {
+      ...{ name: 'abp-bridge', onMessage, onDisconnect },
+      postMessage(message) {
+        if (!isOpen) throw new Error('Attempting to use a disconnected port object');
+        port.postMessage(JSON.stringify(message));
+      },
+      disconnect() {
+        isOpen = false;
+        port.close();
+      },
+    };
+  });
+}
+
+async function extensionEnds() {
+  return extensionPorts().map((port) => {
+    const transport = extensionTransport(port);
+    return {
+      transport: () => transport,
+      plain: plainOver(transport),
+      close: () => port.disconnect(),
     };
   });
 }

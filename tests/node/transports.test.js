@@ -6,8 +6,9 @@ import { connect, expose } from '../../packages/main/src/index.js';
 import { createTaskServer, createTaskClient } from '../../packages/a2a/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { extensionTransport, servePorts } from '../../packages/websocket/src/extension.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
-import { TRANSPORTS, emitterPort } from '../contracts/channels.js';
+import { TRANSPORTS, emitterPort, extensionEvent, extensionPorts } from '../contracts/channels.js';
 import { CONTRACT, listen, turns } from '../contracts/transports.js';
 import { usePage } from '../support/page.js';
 
@@ -444,4 +445,87 @@ test('why a socket closed is told: code and reason', async () => {
   far.close(4321, 'because');
   const [[, cause]] = await reached(1);
   assert.deepEqual(cause.details, { code: 4321, reason: 'because' });
+});
+
+describe('ports of a browser extension', () => {
+  /** The part of an extension that serves, and what connects to it from somewhere. */
+  function extension(t) {
+    const [onConnect, onConnectExternal] = [extensionEvent(), extensionEvent()];
+    const runtime = { onConnect, onConnectExternal, getURL: () => 'https://own.example/' };
+    globalThis.chrome = { runtime };
+    t.after(() => delete globalThis.chrome);
+    const connectFrom = (origin, { name = 'abp-bridge', event = onConnect } = {}) => {
+      const [near, far] = extensionPorts();
+      t.after(() => near.disconnect());
+      event.tell(Object.assign(far, { name, sender: { origin } }));
+      return { near, far, transport: () => extensionTransport(near) };
+    };
+    return { runtime, onConnectExternal, connectFrom };
+  }
+  const agent = { name: 'a', version: '1' };
+  const serve = (t, sessions) => {
+    const app = expose(
+      { app: { id: 'a', name: 'A', version: '1' }, capabilities: { echo: (params) => params } },
+      { onSession: ({ origin }) => sessions.push(origin) },
+    );
+    t.after(() => app.close());
+    return app;
+  };
+
+  test('serve its own parts, or those that are named, and leave ports of other names alone', async (t) => {
+    const { connectFrom, onConnectExternal } = extension(t);
+    const sessions = [];
+    const app = serve(t, sessions);
+    const bytes = new Uint8Array([1, 2]).buffer;
+    const isServed = async (from) => {
+      const client = await connect(from.transport, { agent }).catch(({ code }) => code);
+      if (typeof client === 'string') return client;
+      const { data } = await client.call('echo', { content: bytes, mimeType: 'a/b' });
+      client.close();
+      return [...new Uint8Array(data.content)].join();
+    };
+    const stop = servePorts(app);
+    assert.equal(await isServed(connectFrom('https://own.example')), '1,2');
+    assert.equal(await isServed(connectFrom('https://site.example')), 'DISCONNECTED');
+    assert.equal(await isServed(connectFrom(undefined)), 'DISCONNECTED');
+    const other = connectFrom('https://own.example', { name: 'of others' });
+    other.near.postMessage('still open');
+    assert.equal((await listenOnce(other.far))[0], 'still open');
+    stop();
+    const unheard = connectFrom('https://own.example');
+    unheard.near.postMessage('unheard');
+    assert.equal((await listenOnce(unheard.far))[0], 'unheard');
+    servePorts(app, { origins: ['https://site.example'], name: 'mine' });
+    const more = { name: 'mine', event: onConnectExternal };
+    assert.equal(await isServed(connectFrom('https://site.example', more)), '1,2');
+    assert.equal(await isServed(connectFrom('https://own.example', more)), 'DISCONNECTED');
+    assert.deepEqual(sessions, ['https://own.example', 'https://site.example']);
+  });
+  const listenOnce = ({ onMessage }) =>
+    new Promise((resolve) => onMessage.addListener((...told) => resolve(told)));
+
+  test('tell why they were closed, as far as the browser says it', async (t) => {
+    const { runtime } = extension(t);
+    for (const message of [undefined, 'Could not establish connection.']) {
+      const [near] = extensionPorts();
+      const { reached } = listen(extensionTransport(near));
+      runtime.lastError = message && { message };
+      near.onDisconnect.tell();
+      const [[, cause]] = await reached(1);
+      assert.equal(cause.code, 'TRANSPORT_ERROR');
+      assert.ok(cause.message.includes(message ?? 'its other side is gone'), cause.message);
+      near.disconnect();
+    }
+  });
+
+  test('what is no port, and what is no extension, are refused with words', (t) => {
+    for (const port of [undefined, {}, new MessageChannel().port1])
+      assert.throws(() => extensionTransport(port), {
+        code: 'INVALID_PARAMS',
+        message: /chrome\.runtime\.connect/,
+      });
+    assert.throws(() => servePorts(serve(t, [])), { code: 'NOT_SUPPORTED' });
+    extension(t);
+    assert.throws(() => servePorts(serve(t, []), { origins: ['*'] }), { code: 'INVALID_PARAMS' });
+  });
 });

@@ -622,7 +622,7 @@ describe('a socket that fails', () => {
       else [...server.clients][0].terminate();
       for (const { error } of await Promise.all(calls)) {
         assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', false]);
-        assert.match(error.message, /socket was closed: 1006/);
+        assert.match(error.message, /connection was closed: 1006/);
       }
       assert.equal((await lost.promise).code, 'DISCONNECTED');
       await when(({ aborted }) => aborted.length === 10);

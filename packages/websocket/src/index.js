@@ -126,10 +126,10 @@ class WebSocketTransport extends Receiver {
     socket.addEventListener('message', ({ data }) => this.#heard(data));
     // If a connection cannot be made, not every WebSocket emits `close` as well.
     socket.addEventListener('error', ({ message, error }) =>
-      this.#fail(`The socket failed${message ? `: ${message}` : ''}`, { cause: error }),
+      this.#fail(`The connection failed${message ? `: ${message}` : ''}`, { cause: error }),
     );
     socket.addEventListener('close', ({ code, reason }) => {
-      const why = `The socket was closed: ${code}${reason && ` ${reason}`}`;
+      const why = `The connection was closed: ${code}${reason && ` ${reason}`}`;
       this.#fail(why, { details: { code, reason } });
     });
     if (socket.readyState > OPEN)
@@ -140,7 +140,7 @@ class WebSocketTransport extends Receiver {
   post(message, _transfer, kind) {
     const socket = this.#socket;
     if (this.stopped) return;
-    if (this.#ending || socket.readyState > OPEN) return this.#fail('The socket is closing');
+    if (this.#ending || socket.readyState > OPEN) return this.#fail('The connection is closing');
     const unsent = socket.bufferedAmount + this.#waiting;
     if (unsent > this.#maxUnsent) {
       const why = `The other side reads too slowly: ${unsent} bytes wait to be sent`;
@@ -208,7 +208,7 @@ class WebSocketTransport extends Receiver {
     }
     let message;
     try {
-      if (typeof data !== 'string') throw new TypeError('the frame is binary');
+      if (typeof data !== 'string') throw new TypeError('it is not text');
       // Few messages contain bytes, and a reviver takes longer than everything else.
       message = data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
     } catch (cause) {

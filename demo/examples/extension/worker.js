@@ -1,0 +1,27 @@
+// The app in the extension's worker. The browser ends the worker when nothing has happened for 30 s, and starts it again when somebody
+// connects. All of this runs while it starts, so that it hears of the connection for which it was started.
+import { expose } from 'abp-bridge';
+import { servePorts } from 'abp-bridge/extension';
+
+const app = expose({
+  app: { id: 'example.extension', name: 'Example', version: '1.0' },
+  capabilities: {
+    'primes.count': async ({ below }, { breathe, progress }) => {
+      let count = 0;
+      for (let n = 2; n < below; n++) {
+        if (n % 1000 === 0) {
+          await breathe(); // lets a cancel in
+          progress({ progress: n, total: below });
+        }
+        if (isPrime(n)) count++;
+      }
+      return { count };
+    },
+  },
+});
+servePorts(app); // this extension's own pages
+
+function isPrime(n) {
+  for (let d = 2; d * d <= n; d++) if (n % d === 0) return false;
+  return true;
+}

@@ -19,18 +19,20 @@ const LATER = {
   'app-parts': 'app/explain app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/index
     common/dev/unread-options common/dev/unsent`,
-  'agent-parts': 'agent/retry',
+  'agent-parts': 'agent/retry session/capability-support',
   streams: 'session/streams',
-  'shared-parts': `common/similar-name common/turns packages/page/src/grace
-    packages/page/src/reporters session/capability-support`,
+  memory: 'packages/keys/src/local-store packages/keys/src/memory',
+  trace: 'packages/inspector/src/trace',
+  'local-agent': 'packages/page/src/local-agent',
   'small-parts': 'common/warnings',
+  // Of other entries alone: what the parts above need of these, they have copies of.
+  'shared-parts': 'common/turns packages/page/src/grace packages/page/src/reporters',
   'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
     packages/websocket/src/json-text`,
 };
 /** What is loaded later and is in a file of its own. */
-const ALONE = `packages/keys/src/memory packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
-  packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
-  packages/automation/src/foreign/relay-transport`;
+const ALONE = `packages/schemas/src/schema packages/automation/src/discovery/manifest
+  packages/automation/src/foreign/foreign-capabilities packages/automation/src/foreign/relay-transport`;
 /** @param {string} files @returns {string[]} their paths */
 const pathsOf = (files) =>
   files.split(/\s+/).map((file) => {
@@ -51,12 +53,16 @@ const laterOf = new Map(
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `app/waits common/(check-options|copy|development|errors|iterator-of|origins)
-    common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/describe
+  'later-common': `agent/capability-list app/waits
+    common/(check-options|copy|development|errors|iterator-of|origins)
+    common/(secret|signals|similar-name|value-size|values|waiting) driver/abp-boundary
+    packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
+    packages/schemas/src/describe packages/untrusted/src/bounds session/capability-support
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
-  streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
-  'later-app': 'agent/capability-list app/connection',
-  'later-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
+  streams: 'common/(breathe|inflow|iteration) session/(call-stream|input|outflow)',
+  trace: 'packages/inspector/src/abp-names',
+  'later-app': 'app/connection',
+  'local-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
   part,

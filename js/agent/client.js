@@ -566,7 +566,7 @@ export class Client {
    * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
    */
   async supports(name) {
-    const { supportOf } = await loadPart(import('../session/capability-support.js'));
+    const { supportOf } = await loadPart(import('./retry.js'));
     return supportOf(this.#capabilities.get(name));
   }
 

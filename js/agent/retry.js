@@ -1,6 +1,6 @@
 /**
- * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call. Loaded when that
- * happens.
+ * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call, or what the
+ * app supports. Loaded when that happens.
  */
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
@@ -8,6 +8,8 @@ import { AbpError, invokeReportingErrors } from '../common/errors.js';
 import { milliseconds } from '../common/values.js';
 import { whenAborted } from '../common/waiting.js';
 import { OUTCOME, isOpen } from '../wire/messages.js';
+
+export { supportOf } from '../session/capability-support.js';
 
 /** @import { Response } from '../wire/messages.js' */
 /** @import { Client, OutcomeOptions } from './client.js' */

@@ -1,10 +1,10 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors, loadPart } from '../common/errors.js';
-import { firstOf, getOwn, textOf } from '../common/values.js';
+import { getOwn } from '../common/values.js';
 import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';
-import { checkedProgress } from '../wire/messages.js';
+import { checkedProgress, sessionOf } from '../wire/messages.js';
 import { complete, start } from './work.js';
 import { beginAfter } from './waits.js';
 import { portTransport } from '../transports/port.js';
@@ -13,8 +13,6 @@ import { portTransport } from '../transports/port.js';
 
 /** Characters of what an agent is known by; who says more is not known again. */
 const MAX_OWNER = 256;
-/** Elicitation methods that an agent may list; further ones are ignored. */
-const MAX_REQUESTS = 256;
 
 /**
  * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and `onSessionEnd` get the
@@ -204,22 +202,4 @@ export class Connection extends Endpoint {
     const { ask } = await loadPart(import('./questions.js'));
     return ask(this, this.#session?.allowedRequests, request, parent, about);
   }
-}
-
-/** @param {unknown} list */
-const textsOf = (list) =>
-  Array.isArray(list)
-    ? firstOf(list, MAX_REQUESTS).filter((name) => typeof name === 'string')
-    : undefined;
-
-/** What an agent says of itself. @param {unknown} payload of its `initialize` */
-export function sessionOf(payload) {
-  const agent = getOwn(payload, 'agent');
-  const takes = getOwn(payload, 'agentCapabilities');
-  return {
-    agent: { name: textOf(getOwn(agent, 'name')), version: textOf(getOwn(agent, 'version')) },
-    requestedCapabilities: textsOf(getOwn(payload, 'requestedCapabilities')),
-    allowedRequests: textsOf(getOwn(takes, 'allowedRequests')),
-    owner: textOf(getOwn(takes, 'owner')),
-  };
 }

@@ -7,7 +7,7 @@ import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.
 import { isObject } from '../../../js/common/values.js';
 import { isResponse, unstarted } from '../../../js/wire/messages.js';
 import { beginAfter } from '../../../js/app/waits.js';
-import { warn } from '../../../js/common/warnings.js';
+import { warn } from '../../../js/common/development.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */
 /** @typedef {{ path: string, keyword: string, message: string }} Fault Where a value breaks its schema, and why. */

@@ -16,23 +16,27 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': 'app/explain app/questions packages/schemas/src/checked',
-  development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/index
+  'app-parts': 'app/questions packages/schemas/src/checked',
+  development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/retry session/capability-support',
   streams: 'session/streams',
   memory: 'packages/keys/src/local-store packages/keys/src/memory',
   trace: 'packages/inspector/src/trace',
   'local-agent': 'packages/page/src/local-agent',
+  'foreign-capabilities': 'packages/automation/src/foreign/foreign-capabilities',
   'small-parts': 'common/warnings',
-  // Of other entries alone: what the parts above need of these, they have copies of.
-  'shared-parts': 'common/turns packages/page/src/grace packages/page/src/reporters',
-  'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
-    packages/websocket/src/json-text`,
 };
 /** What is loaded later and is in a file of its own. */
 const ALONE = `packages/schemas/src/schema packages/automation/src/discovery/manifest
-  packages/automation/src/foreign/foreign-capabilities packages/automation/src/foreign/relay-transport`;
+  packages/automation/src/foreign/relay-transport`;
+/** What other entries than the main one share. */
+const SHARED = {
+  'shared-parts': `common/turns packages/automation/src/foreign/foreign-app packages/automation/src/read-error
+    packages/page/src/grace packages/page/src/reporters`,
+  'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
+    packages/websocket/src/json-text`,
+};
 /** @param {string} files @returns {string[]} their paths */
 const pathsOf = (files) =>
   files.split(/\s+/).map((file) => {
@@ -40,12 +44,15 @@ const pathsOf = (files) =>
     if (!existsSync(path)) throw new Error(`${path}, which is loaded later, is not there`);
     return path;
   });
-/** The parts, by the paths of what is in them. @type {Map<string, string | undefined>} */
-const laterOf = new Map(
-  Object.entries({ ...LATER, '': ALONE }).flatMap(([part, files]) =>
-    pathsOf(files).map((path) => [path, part || undefined]),
-  ),
-);
+/** @param {Record<string, string>} parts @returns {Map<string, string | undefined>} the parts, by the paths of what is in them */
+const byPath = (parts) =>
+  new Map(
+    Object.entries(parts).flatMap(([part, files]) =>
+      pathsOf(files).map((path) => [path, part || undefined]),
+    ),
+  );
+const laterOf = byPath({ ...LATER, '': ALONE });
+const sharedOf = byPath(SHARED);
 
 /**
  * What the parts that are loaded later have copies of, by the file these are put into. Each name that they import from the file of the
@@ -53,7 +60,7 @@ const laterOf = new Map(
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `agent/capability-list app/waits
+  'later-common': `agent/capability-list app/(session-of|waits)
     common/(check-options|copy|development|errors|iterator-of|origins)
     common/(secret|signals|similar-name|value-size|values|waiting) driver/abp-boundary
     packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
@@ -61,6 +68,7 @@ const COPIED = {
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration) session/(call-stream|input|outflow)',
   trace: 'packages/inspector/src/abp-names',
+  'foreign-capabilities': 'packages/automation/src/(read-error|foreign/foreign-app)',
   'later-app': 'app/connection',
   'local-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
 };
@@ -108,7 +116,7 @@ function layout(forPages) {
   /** @type {Set<string>} what the sides import statically */
   let sides;
   return (id, { getModuleInfo }) => {
-    const part = laterOf.get(id) ?? /\/dist\/(\w+-wasm)\.js$/.exec(id)?.[1];
+    const part = laterOf.get(id) ?? sharedOf.get(id) ?? /\/dist\/(\w+-wasm)\.js$/.exec(id)?.[1];
     if (part) return part;
     if (id.endsWith(COPY))
       return copies.find(({ files }) => files.test(id.slice(0, -COPY.length)))?.part;

@@ -4,10 +4,11 @@ import { invokeReportingErrors, loadPart } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
 import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';
-import { checkedProgress, sessionOf } from '../wire/messages.js';
+import { checkedProgress } from '../wire/messages.js';
 import { complete, start } from './work.js';
 import { beginAfter } from './waits.js';
 import { portTransport } from '../transports/port.js';
+import { sessionOf } from './session-of.js';
 
 /** @import { Call } from '../session/call.js' */
 

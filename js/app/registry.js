@@ -2,6 +2,7 @@
 import * as abp from '../driver/abp-boundary.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { mistyped } from '../common/check-options.js';
+import { development } from '../common/development.js';
 import { parts } from '../common/parts.js';
 import { isRepeatable } from '../wire/messages.js';
 import { isGenerator } from '../common/transfer.js';
@@ -109,7 +110,7 @@ const holds = (value) =>
  *   by its schemas, if there are any. Of a generator no line runs before its first chunk is taken
  */
 
-/** The code that explains refusals, once it is loaded. @type {typeof import('./explain.js').explain | undefined} */
+/** The code that explains refusals, once it is loaded. @type {typeof import('../common/dev/explain.js').explain | undefined} */
 let explain;
 /** Refusals that wait for it, and how many may; further ones are sent without an explanation. */
 let unexplained = 0;
@@ -195,7 +196,7 @@ export class Registry {
     const act = () => explain?.(call.name, shown, this.all, error);
     if (explain || unexplained >= MAX_UNEXPLAINED) return act();
     unexplained++;
-    return import('./explain.js')
+    return development()
       .then((loaded) => {
         explain = loaded.explain;
         act();

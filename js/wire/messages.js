@@ -1,6 +1,6 @@
 /** What users of this library see of the wire: responses, progress, and names. */
 import { toErrorObject } from '../common/errors.js';
-import { copyRecord, firstOf, getOwn, isObject, isRecord, textOf } from '../common/values.js';
+import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
  * What may become of a message that cannot be sent at once. One without a kind must be sent.
@@ -152,25 +152,4 @@ export function checkedProgress(info) {
     throw new TypeError('progress needs { progress, total }, both numbers');
   }
   return progressInfo({ ...info });
-}
-
-/** Elicitation methods that an agent may list; further ones are ignored. */
-const MAX_REQUESTS = 256;
-
-/** @param {unknown} list */
-const textsOf = (list) =>
-  Array.isArray(list)
-    ? firstOf(list, MAX_REQUESTS).filter((name) => typeof name === 'string')
-    : undefined;
-
-/** What an agent says of itself. @param {unknown} payload of its `initialize` */
-export function sessionOf(payload) {
-  const agent = getOwn(payload, 'agent');
-  const takes = getOwn(payload, 'agentCapabilities');
-  return {
-    agent: { name: textOf(getOwn(agent, 'name')), version: textOf(getOwn(agent, 'version')) },
-    requestedCapabilities: textsOf(getOwn(payload, 'requestedCapabilities')),
-    allowedRequests: textsOf(getOwn(takes, 'allowedRequests')),
-    owner: textOf(getOwn(takes, 'owner')),
-  };
 }

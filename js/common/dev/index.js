@@ -4,5 +4,6 @@ export * from './diagnosis.js';
 export * from './check-agent.js';
 export { warnOfUnread } from './unread-options.js';
 export * from './app.js';
+export { explain } from './explain.js';
 export * from './unsent.js';
 export { withoutCore } from './core.js';

@@ -1,6 +1,6 @@
-/** Checks params and results by the schemas of their capability. Loaded when a capability has one. */
+/** Checks params and results by the schemas of their capability. Loaded when a capability has one: JSON Schemas with schema.js. */
 import { requireBounded } from '../../untrusted/src/bounds.js';
-import { AbpError, loadPart, toErrorObject } from '../../../js/common/errors.js';
+import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { standardOf } from './describe.js';
 import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
@@ -13,6 +13,7 @@ import { warn } from '../../../js/common/development.js';
 /** @typedef {{ path: string, keyword: string, message: string }} Fault Where a value breaks its schema, and why. */
 /** @typedef {{ value: unknown, faults?: Fault[] }} Checked The value, which its schema may have changed, with its defaults for example; `faults` if it breaks it. */
 /** @typedef {(value: unknown) => Checked | Promise<Checked>} Checker */
+/** @typedef {(schema: object, what: string) => Checker} CheckerFor Makes what checks values, called `params` for example. Throws if it is no schema. */
 
 /** What params may have where a schema is to check them. */
 const PARAMS = { maxValues: 2 ** 17, maxDepth: 128 };
@@ -25,13 +26,12 @@ const MAX_FAULT_LENGTH = 500;
  * Makes what runs a handler, and checks its params before and its result afterwards.
  * @param {string} name
  * @param {import('../../../js/app/registry.js').Entry} entry with its schemas as they were given
- * @returns {Promise<Run>}
+ * @param {CheckerFor} [checkerFor] for JSON Schemas, if it has any
+ * @returns {Run}
  */
-export async function checkedRun(name, { run: runHandler, inputSchema, outputSchema }) {
-  const [input, output] = await Promise.all([
-    checkerOf(name, 'inputSchema', inputSchema),
-    checkerOf(name, 'outputSchema', outputSchema),
-  ]);
+export function checkedRun(name, { run: runHandler, inputSchema, outputSchema }, checkerFor) {
+  const input = checkerOf(name, 'inputSchema', inputSchema, checkerFor);
+  const output = checkerOf(name, 'outputSchema', outputSchema, checkerFor);
   return async (params, context, call) => {
     const run = (/** @type {Checked} */ { value, faults }) =>
       faults
@@ -55,16 +55,16 @@ export async function checkedRun(name, { run: runHandler, inputSchema, outputSch
  * @param {string} name
  * @param {'inputSchema' | 'outputSchema'} member
  * @param {any} schema
- * @returns {Promise<Checker | undefined>} rejects if what checks it did not load
+ * @param {CheckerFor} [checkerFor]
+ * @returns {Checker | undefined}
  */
-async function checkerOf(name, member, schema) {
+function checkerOf(name, member, schema, checkerFor) {
   if (schema === undefined || schema === true) return undefined;
   const what = member === 'inputSchema' ? 'params' : 'data';
   const standard = standardOf(schema);
   if (standard) return standardCheckerFor(standard, what);
-  const { checkerFor } = await loadPart(import('./schema.js'));
   try {
-    return checkerFor(schema, what);
+    return checkerFor?.(schema, what);
   } catch (error) {
     const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
     warn(why);

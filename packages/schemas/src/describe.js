@@ -78,9 +78,6 @@ export function requireJson(what, value, path, depth = 0) {
   }
 }
 
-/** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
-const acceptsAll = (schema) => schema === undefined || schema === true;
-
 /**
  * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it can stand in a handshake. If there are
  * schemas, its calls are checked by them.
@@ -92,17 +89,23 @@ const acceptsAll = (schema) => schema === undefined || schema === true;
 export function describe(name, entry, shown) {
   const what = `capability ${name}`;
   const given = { ...entry };
-  for (const member of /** @type {const} */ (['inputSchema', 'outputSchema']))
+  const schemas = /** @type {const} */ (['inputSchema', 'outputSchema']).map((member) => {
     entry[member] = jsonSchemaOf(name, member, given[member]);
+    return given[member] ?? true;
+  });
   const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
   if (!Array.isArray(requirements) || !requirements.every(isRecord))
     throw mistyped(what, 'requirements', 'a list of objects');
   for (const key of shown) requireJson(what, entry[key], key);
   const told = requirements.map(({ met: _met, ...rest }) => rest);
   requireJson(what, told, 'requirements');
-  if (acceptsAll(given.inputSchema) && acceptsAll(given.outputSchema)) return;
+  // Where all values are accepted, nothing is checked.
+  const checked = schemas.filter((schema) => schema !== true);
+  if (!checked.length) return;
   const checking = loadOnce(async () => {
-    const { checkedRun } = await loadPart(import('./checked.js'));
+    const { checkedRun } = await loadPart(
+      checked.every(standardOf) ? import('./checked.js') : import('./schema.js'),
+    );
     return checkedRun(name, given);
   });
   entry.run = (params, context, call) =>

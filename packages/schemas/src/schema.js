@@ -2,6 +2,7 @@
 import { Validator } from '@cfworker/json-schema';
 import { bytesToText } from '../../binary/src/binary.js';
 import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
+import { checkedRun as checkedRunBy } from './checked.js';
 import { safely } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
 
@@ -9,12 +10,19 @@ import { isRecord } from '../../../js/common/values.js';
 const MAX_COMPARISONS = 2 ** 23;
 
 /**
+ * As `checkedRun` of checked.js, which comes with this file, not after it, for a capability that has JSON Schemas.
+ * @param {string} name
+ * @param {import('../../../js/app/registry.js').Entry} entry
+ */
+export const checkedRun = (name, entry) => checkedRunBy(name, entry, checkerFor);
+
+/**
  * @param {object} schema a JSON Schema, draft 2020-12
  * @param {string} what the values are called: `params`
  * @returns {(value: unknown) => import('./checked.js').Checked}
  * @throws {TypeError} if it is not a JSON Schema; the message says where and why
  */
-export function checkerFor(schema, what) {
+function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
   const validator = new Validator(schema, '2020-12', false);

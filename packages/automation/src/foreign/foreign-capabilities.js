@@ -13,10 +13,11 @@ import {
   toErrorObject,
 } from '../../../../js/common/errors.js';
 import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
-import { LIST_CHANGED, isResponse, progressInfo, sessionOf } from '../../../../js/wire/messages.js';
+import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError } from '../read-error.js';
 import { beginBefore } from './begin-before.js';
 import { foreignApp, inTime } from './foreign-app.js';
+import { sessionOf } from '../../../../js/app/session-of.js';
 import { REPORTERS } from '../../../page/src/reporters.js';
 import { requireJson } from '../../../schemas/src/describe.js';
 

@@ -1,15 +1,15 @@
 /** Says more about a refusal than its code. Loaded with the first one. */
-import { similarName } from '../common/similar-name.js';
-import { textOf } from '../common/values.js';
+import { similarName } from '../similar-name.js';
+import { textOf } from '../values.js';
 
-/** @import { Requirement } from './registry.js' */
+/** @typedef {{ met?: boolean, description: string, resolution?: string }} Requirement */
 
 /**
  * Completes the error that refuses a call.
  * @param {unknown} name of the capability, as the caller wrote it
  * @param {any} capability as agents are told of it, or null
  * @param {ReadonlyMap<string, unknown>} capabilities what the app has, by name
- * @param {import('../common/errors.js').ErrorObject} error
+ * @param {import('../errors.js').ErrorObject} error
  */
 export function explain(name, capability, capabilities, error) {
   const shown = (textOf(name) ?? typeof name).slice(0, 200);

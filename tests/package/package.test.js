@@ -303,7 +303,7 @@ test('through esbuild', async () => {
 
 test('a part that does not load fails what needs it with a typed error, and is tried again', async () => {
   const page = await pages.browser.newPage();
-  const blocked = { wasm: /abp-wasm/, parts: /app-parts/ };
+  const blocked = { wasm: /abp-wasm/, parts: /schema-/ };
   for (const pattern of Object.values(blocked)) await page.route(pattern, (route) => route.abort());
   await page.goto(`${pages.url}/retry.html`);
   await page.waitForFunction(() => globalThis.agent);
@@ -323,6 +323,57 @@ test('through Vite', async () => {
   writeFileSync(join(project, 'vite.config.js'), `export default ${checks};`);
   bundle('vite', 'build', '--logLevel', 'warn', '--base', '/dist/');
   assert.equal(await pages.outcomeOf('/dist/index.html'), EXPECTED);
+});
+
+test('through Vite with the plugin, the core is asked for before a script that needs it has come', async () => {
+  const names = ['expose', 'connect', 'lazy'];
+  const lazy = "import('./panel.js').catch(() => (globalThis.outcome = 'missing'));";
+  writeFileSync(join(project, 'lazy.js'), lazy);
+  writeFileSync(
+    join(project, 'panel.js'),
+    "import { connect } from 'abp-bridge';\nconsole.log(connect);\n",
+  );
+  for (const name of names)
+    writeFileSync(join(project, `early-${name}.html`), pageOf(`/${name}.js`));
+  writeFileSync(
+    join(project, 'early.config.js'),
+    `import { abpBridge } from 'abp-bridge/vite';
+     const input = ${JSON.stringify(names.map((name) => `early-${name}.html`))};
+     const resolveDependencies = (_file, files) => [...files, 'own.js'];
+     export default {
+       base: '/early/',
+       plugins: [abpBridge({ schemas: true })],
+       build: {
+         outDir: 'early',
+         modulePreload: { resolveDependencies },
+         rolldownOptions: { input, checks: { bundlerTimings: false } },
+       },
+     };`,
+  );
+  bundle('vite', 'build', '--config', 'early.config.js', '--logLevel', 'warn');
+  const assets = `${pages.url}/early/assets/`;
+  for (const name of names) {
+    const page = await pages.browser.newPage();
+    const asked = new Set();
+    // What needs the core never comes: so it is not what asks.
+    const needs = name === 'lazy' ? /\/panel-/ : /\/early-\w+-/;
+    await page.route(/\/early\/.*\.js$/, (route) => {
+      const url = route.request().url();
+      asked.add(url.replace(assets, '').replace(/-[^-]{8}\.js$/, ''));
+      return needs.test(url) ? route.abort() : route.continue();
+    });
+    await page.goto(`${pages.url}/early/early-${name}.html`);
+    if (name === 'lazy') await page.waitForFunction(() => globalThis.outcome === 'missing');
+    const early = [
+      'abp-wasm',
+      ...(name === 'expose' ? ['schema', 'app-parts', 'later-common'] : []),
+    ];
+    for (const file of early) assert.ok(asked.has(file), `${name}: ${[...asked]}`);
+    assert.ok(asked.has(`${pages.url}/early/own.js`), 'what the configuration adds is kept');
+    await page.close();
+    if (name !== 'lazy')
+      assert.equal(await pages.outcomeOf(`/early/early-${name}.html`), 'function');
+  }
 });
 
 test('its program plays a recording', () => {

@@ -27,6 +27,7 @@ import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-br
 import { shallowRef } from 'vue';
 import { callsTool, settled } from 'abp-bridge/settled';
 import { Tasks, ready as tasksReady } from 'abp-bridge/tasks';
+import { abpBridge } from 'abp-bridge/vite';
 import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
@@ -142,6 +143,7 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   inspector.detach(client);
   warnings((message, ...details) => console.log(message.length, details));
   warnings(false);
+  console.log(abpBridge().name, abpBridge({ schemas: true }).apply === 'build');
   const stop = await client.observe(({ error }) => console.log(error?.code));
   stop();
   const { cancelled, reason } = await client.cancel('id', 'why');

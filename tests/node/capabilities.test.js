@@ -20,12 +20,12 @@ test('refusals wait for their explanation, 256 at most, and are sent without it 
     let offline;
     export const initialize = (data) => (offline = data);
     export function resolve(name, context, next) {
-      if (offline[0] && name.includes('explain')) throw new Error('offline');
+      if (offline[0] && name.includes('dev/index')) throw new Error('offline');
       return next(name, context);
     }
     export async function load(url, context, next) {
       const loaded = await next(url, context);
-      if (!url.includes('explain')) return loaded;
+      if (!url.includes('dev/index')) return loaded;
       return { ...loaded, source: 'await globalThis.arriving;' + loaded.source };
     }`;
   register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: offline });

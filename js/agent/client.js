@@ -752,7 +752,6 @@ const unreachable = (lacking, amount) =>
 const CLOSED = {
   code: 'DISCONNECTED',
   message: 'The client was closed: reconnect() begins a new session',
-  retryable: false,
 };
 
 /** Has those who wait for a session look again. @param {Way} way */

@@ -4,8 +4,7 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { breatherOf } from '../common/breathe.js';
-import { ENDING, requireOptions } from '../common/check-options.js';
-import { AbpError } from '../common/errors.js';
+import { ENDING, mistyped, requireOptions } from '../common/check-options.js';
 import { latestOf } from '../common/latest.js';
 import { keptReport } from '../common/report.js';
 import { onAbort } from '../common/signals.js';
@@ -52,9 +51,7 @@ const MEMBERS = {
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
     ) => {
       requireOptions('call', options, ENDING, true);
-      if (typeof name !== 'string') {
-        throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
-      }
+      if (typeof name !== 'string') throw mistyped('call', 'name', 'a string');
       const { endpoint } = above;
       const timeout = milliseconds(options?.timeout);
       const signal = options?.signal;

@@ -110,9 +110,7 @@ const holds = (value) =>
  *   by its schemas, if there are any. Of a generator no line runs before its first chunk is taken
  */
 
-/** The code that explains refusals, once it is loaded. @type {typeof import('../common/dev/explain.js').explain | undefined} */
-let explain;
-/** Refusals that wait for it, and how many may; further ones are sent without an explanation. */
+/** Refusals that wait for the code that explains them, and how many may; further ones are sent without an explanation. */
 let unexplained = 0;
 const MAX_UNEXPLAINED = 256;
 /** Codes of refusals that it has more to say about. @type {abp.ErrorCode[]} */
@@ -191,16 +189,11 @@ export class Registry {
    */
   explain(call, code, error) {
     if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
-    if (!EXPLAINED.includes(code)) return undefined;
+    if (!EXPLAINED.includes(code) || unexplained >= MAX_UNEXPLAINED) return undefined;
     const shown = this.describe(call.name);
-    const act = () => explain?.(call.name, shown, this.all, error);
-    if (explain || unexplained >= MAX_UNEXPLAINED) return act();
     unexplained++;
     return development()
-      .then((loaded) => {
-        explain = loaded.explain;
-        act();
-      })
+      .then(({ explain }) => explain(call.name, shown, this.all, error))
       .catch(() => {})
       .finally(() => unexplained--);
   }

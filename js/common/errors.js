@@ -77,9 +77,8 @@ export class AbpError extends Error {
    * @param {Told} [response] the response of a call that it stood in
    */
   static from(error, response) {
-    const made =
-      safely(() => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error)) ??
-      new AbpError('OPERATION_FAILED', UNREADABLE);
+    const { code, message, ...more } = toErrorObject(error);
+    const made = new AbpError(code, message, more);
     made.#response = response;
     return made;
   }
@@ -166,10 +165,32 @@ export function reportError(error) {
   else safely(() => console.error('abp-bridge: a callback failed:', error));
 }
 
-const UNREADABLE = 'The thrown value cannot be read';
+/** Values in an object that are told. */
+const MAX_VALUES = 100;
+/** Errors within an error that are told; how many more there are is told, too. */
+const MAX_INNER = 5;
 
-/** What an error says, of whatever form it is. @param {any} error */
-const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
+/**
+ * What a thrown value says, of whatever form it is: an error its message, and those of the errors that are within it, as in an
+ * `AggregateError`; what has neither a message nor a text of its own, its members as JSON.
+ * @param {any} thrown @param {number} [depth] of the errors that it is within @returns {string}
+ */
+function wordsOf(thrown, depth = 0) {
+  const said = thrown?.message || thrown || 'The operation failed';
+  let words = safely(() => String(said));
+  // A peer's may have the same object in many places.
+  let left = MAX_VALUES;
+  if (!words || words.startsWith('[object O'))
+    words = JSON.stringify(said, (_key, value) => (left-- > 0 ? value : undefined)).slice(
+      0,
+      MAX_REASON_LENGTH,
+    );
+  const errors = thrown?.errors;
+  if (!Array.isArray(errors) || depth > 2) return words;
+  const inner = errors.slice(0, MAX_INNER).map((error) => wordsOf(error, depth + 1));
+  if (errors.length > MAX_INNER) inner.push(`${errors.length - MAX_INNER} more`);
+  return `${words}: ${inner.join('; ')}`;
+}
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
 const PERMISSION = /** @type {Record<string, any>} */ ({
@@ -178,9 +199,12 @@ const PERMISSION = /** @type {Record<string, any>} */ ({
   SecurityError: 'PERMISSION_REQUIRED',
 });
 
-/** Whether something has the protocol's own shape of an error. @param {any} thrown */
+/** Whether something has the protocol's own shape of an error. An object that is no error may leave `retryable` out. @param {any} thrown */
 export const isErrorObject = (thrown) =>
-  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean');
+  safely(
+    () =>
+      typeof thrown.code === 'string' && (typeof thrown.retryable === 'boolean' || !thrown.stack),
+  );
 
 /**
  * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
@@ -188,21 +212,18 @@ export const isErrorObject = (thrown) =>
  * @returns {ErrorObject}
  */
 export const toErrorObject = (thrown) =>
-  safely(
-    () => {
-      const message = wordsOf(thrown);
-      if (!isErrorObject(thrown)) {
-        const code = PERMISSION[thrown?.name];
-        return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
-      }
-      /** @type {ErrorObject} */
-      const error = { code: thrown.code, message, retryable: thrown.retryable };
-      for (const part of /** @type {const} */ (['details', 'retryAfter', 'alternatives']))
-        if (thrown[part] !== undefined) error[part] = thrown[part];
-      return error;
-    },
-    { code: 'OPERATION_FAILED', message: UNREADABLE, retryable: false },
-  );
+  safely(() => {
+    const message = wordsOf(thrown);
+    if (!isErrorObject(thrown)) {
+      const code = PERMISSION[thrown?.name];
+      return { code: code ?? 'OPERATION_FAILED', message, retryable: !!code };
+    }
+    /** @type {ErrorObject} */
+    const error = { code: thrown.code, message, retryable: !!thrown.retryable };
+    for (const part of /** @type {const} */ (['details', 'retryAfter', 'alternatives']))
+      if (thrown[part] !== undefined) error[part] = thrown[part];
+    return error;
+  }) ?? toErrorObject('The thrown value cannot be read');
 
 /** Whether a handler that threw says that its call was cancelled. @param {any} thrown */
 export const saysCancelled = (thrown) =>

@@ -42,7 +42,7 @@ export class Instance {
     /** The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the original. @type {X} */
     this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
     if (this.x.abi?.() !== abi) {
-      throw new Error('abp-bridge: dist/ does not match js/: run npm run build');
+      throw new Error('dist/ does not match js/: npm run build');
     }
     this.x._initialize();
     this.#look();

@@ -7,10 +7,8 @@ import { load } from './load.js';
 export class CoreModule {
   /** @type {Instance<X> | undefined} */
   #shared;
-  /** @returns {Instance<X>} */
-  #make = () => {
-    throw new Error('await `load` before making a core');
-  };
+  /** Makes one, once the module is loaded. @type {any} */
+  #make;
 
   /**
    * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in base64: a file of its own,

@@ -4,18 +4,11 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { tell } from '../common/development.js';
-import {
-  isErrorObject,
-  reasonText,
-  safely,
-  saysCancelled,
-  saysTimeout,
-  toErrorObject,
-} from '../common/errors.js';
+import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
 import { getOwn, limitOf, milliseconds } from '../common/values.js';
 import { CREDIT } from '../wire/frame-kinds.js';
-import { isOpen } from '../wire/messages.js';
+import { failedBy, isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
@@ -62,12 +55,6 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
 
 /** Of a call that says no more: what many calls share, nobody changes. @type {any} */
 export const NOTHING = Object.freeze({});
-
-/** The response of what has failed for a reason that the core does not know. @param {string} message */
-export const failedBy = (message) => ({
-  success: false,
-  error: { code: 'OPERATION_FAILED', message, retryable: false },
-});
 
 /**
  * Rarely used fields, allocated on first use:
@@ -192,9 +179,7 @@ export class Call {
   unsent(error, params = this.params) {
     const { endpoint, handle, resolve } = this;
     const isTold = isErrorObject(error);
-    const response = isTold
-      ? { success: false, error: toErrorObject(error) }
-      : endpoint.refusal(abp.INVALID_PARAMS);
+    const response = isTold ? failedBy(error) : endpoint.refusal(abp.INVALID_PARAMS);
     // The call ends. What it says of that waits for code that is loaded when it is needed.
     if (!isTold)
       this.resolve = (settled) =>
@@ -307,9 +292,7 @@ export class Call {
   /** The response that says what its handler has thrown. @param {any} error @returns {any} */
   thrown(error) {
     const outcome = safely(() => error.outcome);
-    /** @type {any} */
-    const response = { success: false, error: toErrorObject(error) };
-    if (isOpen(outcome)) response.metadata = { outcome };
+    const response = failedBy(error, isOpen(outcome) && outcome);
     if (outcome === 'running') return response;
     if (saysCancelled(error)) {
       this.reason ??= reasonText(error);

@@ -18,10 +18,10 @@ import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, entriesOf } from '../wire/frames.js';
-import { OUTCOME, unstarted } from '../wire/messages.js';
+import { OUTCOME, failedBy, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
-import { Call, failedBy } from './call.js';
+import { Call } from './call.js';
 import { rejectionOf } from './rejection.js';
 
 /** @import { Transport } from '../transports/transport.js' */
@@ -660,11 +660,7 @@ export class Endpoint {
   failed(records) {
     this.dispose();
     for (const record of records)
-      record.fail({
-        success: false,
-        error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
-        metadata: { outcome: 'unknown' },
-      });
+      record.fail(failedBy({ code: 'INTERNAL_ERROR', message: 'The bridge failed' }, 'unknown'));
     invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
   }
 }

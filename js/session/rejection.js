@@ -7,7 +7,7 @@ import { AbpError } from '../common/errors.js';
  */
 export function rejectionOf(response, signal) {
   const error = AbpError.from(
-    response.error ?? new AbpError('CANCELLED', 'The operation was cancelled'),
+    response.error ?? { code: 'CANCELLED', message: 'The operation was cancelled' },
     response,
   );
   if (response.cancelled && error.code !== 'TIMEOUT') error.name = 'AbortError';

@@ -100,12 +100,18 @@ export const isResponse = (value) =>
 /** Whether more may become known of a call. @param {unknown} outcome as it was told */
 export const isOpen = (outcome) => outcome === 'running' || outcome === 'unknown';
 
-/** The response to a call that did not begin, or whose handler did not. @param {unknown} error why @returns {Failure} */
-export const unstarted = (error) => ({
+/**
+ * The response of what has failed for a reason that the core does not know.
+ * @param {unknown} error why @param {any} [outcome] what became of the work @returns {any}
+ */
+export const failedBy = (error, outcome) => ({
   success: false,
   error: toErrorObject(error),
-  metadata: { outcome: 'unstarted' },
+  ...(outcome && { metadata: { outcome } }),
 });
+
+/** The response to a call that did not begin, or whose handler did not. @param {unknown} error why @returns {Failure} */
+export const unstarted = (error) => failedBy(error, 'unstarted');
 
 /**
  * Reads what a handler returned, once, so that whatever reads it later finds the same.

@@ -16,7 +16,7 @@ const used = mock.fn();
 await load(deflated, asJavaScript, used);
 /** @type {import('../../js/driver/load.js').Instantiate} */
 const [instantiate] = used.mock.calls[0].arguments;
-const ANOTHER = { message: 'abp-bridge: dist/ does not match js/: run npm run build' };
+const ANOTHER = { message: 'dist/ does not match js/: npm run build' };
 
 describe('a core is loaded', () => {
   test('as WebAssembly, else as JavaScript, with and without Uint8Array.fromBase64', async () => {
@@ -60,7 +60,7 @@ describe('a core is loaded', () => {
     let answer = Promise.reject(new TypeError('Failed to fetch'));
     const file = mock.fn(() => answer);
     const module = new CoreModule(file, asJavaScript, abp.ABI);
-    assert.throws(() => module.instance(), { message: 'await `load` before making a core' });
+    assert.throws(() => module.instance(), TypeError);
     const failing = module.load();
     // Who only imports us hears nothing of it.
     await new Promise(setImmediate);

@@ -151,7 +151,7 @@ describe('expose refuses a schema that', () => {
   const WRONG = {
     'is not converted to JSON Schema': [
       v.object({}),
-      /x cannot be described.*toStandardJsonSchema of @valibot/,
+      /x cannot be described to agents: valibot .*docs\/errors.md#schemas/,
     ],
     'is not converted to JSON Schema, of any library': [
       { '~standard': standard },

@@ -4,7 +4,13 @@
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as core from './tasks-boundary.js';
-import { AbpError, reportError, safely, saysCancelled } from '../../../js/common/errors.js';
+import {
+  isErrorObject,
+  reportError,
+  safely,
+  saysCancelled,
+  toErrorObject,
+} from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
 import { abortError } from '../../../js/common/signals.js';
 import { readArtifact, readState } from './dialects.js';
@@ -252,7 +258,7 @@ function returnOf(thrown) {
 
 /** What a client is told: what is not meant for it may say more than it is to know. @param {unknown} thrown */
 function wordsOf(thrown) {
-  if (thrown instanceof AbpError) return thrown.message;
+  if (isErrorObject(thrown)) return toErrorObject(thrown).message;
   if (!saysCancelled(thrown)) reportError(thrown);
   return 'The agent failed to execute the task';
 }

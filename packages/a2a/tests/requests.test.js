@@ -72,6 +72,7 @@ test("an executor's exception is reported at home; the client reads an AbpError'
   for (const [thrown, text] of [
     [secret, 'The agent failed to execute the task'],
     [new AbpError('OPERATION_FAILED', 'No such city'), 'No such city'],
+    [{ code: 'NO_CITY', message: 'No such city' }, 'No such city'],
   ]) {
     const { url } = await served(() => Promise.reject(thrown));
     const { status } = await createTaskClient(url).send('go');

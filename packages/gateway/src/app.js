@@ -212,7 +212,7 @@ export class App {
     try {
       client = await unlessAborted(this.open(), signal);
     } catch (error) {
-      const { message = String(error) } = Object(error);
+      const { message } = AbpError.from(/** @type {any} */ (error));
       return failed(signal?.aborted ? 'CANCELLED' : 'DISCONNECTED', message, {
         retryable: true,
         ...(signal?.aborted && { cancelled: true }),

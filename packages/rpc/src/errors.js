@@ -1,5 +1,5 @@
 /** JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers throw. */
-import { safely } from '../../../js/common/errors.js';
+import { toErrorObject as readThrown, safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 
 export const INVALID_REQUEST = -32600;
@@ -38,10 +38,10 @@ export class RpcError extends Error {
  * @param {any} thrown
  * @returns {{ code: number, message: string, data?: unknown }}
  */
-export const toErrorObject = (thrown) =>
-  safely(
+export function toErrorObject(thrown) {
+  const { message } = readThrown(thrown);
+  return safely(
     () => {
-      const message = String(thrown?.message ?? thrown);
       // A DOMException's code is a number, too, and means something else.
       if (!Number.isInteger(thrown?.code) || thrown instanceof DOMException) {
         // What its author does not know, such as a pool whose worker died, the core does not know better.
@@ -51,8 +51,9 @@ export const toErrorObject = (thrown) =>
       const { code, data } = thrown;
       return { code, message, ...(data !== undefined && { data }) };
     },
-    { code: INTERNAL_ERROR, message: 'The thrown value cannot be read' },
+    { code: INTERNAL_ERROR, message },
   );
+}
 
 /**
  * Whether what a handler threw says that its request was cancelled.

@@ -60,6 +60,14 @@ for (const dialect of DIALECTS) {
     assert.deepEqual([err.code, err.message, err.data], [-32050, 'no luck', data]);
     const broken = await outcome(a.request('breaks'));
     assert.deepEqual([broken.err.code, broken.err.message], [-32603, 'x is not a function']);
+    for (const [thrown, words] of [
+      [{ seat: 7 }, '{"seat":7}'],
+      [undefined, 'The operation failed'],
+      [new AggregateError([new Error('a'), 'b'], 'all'), 'all: a; b'],
+    ]) {
+      b.handle('throws', () => Promise.reject(thrown));
+      assert.equal((await outcome(a.request('throws'))).err.message, words);
+    }
     closeBoth(pair);
   });
 

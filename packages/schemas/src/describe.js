@@ -47,10 +47,7 @@ export function jsonSchemaOf(name, member, schema) {
       const side = /** @type {'input' | 'output'} */ (member.replace('Schema', ''));
       return standard.jsonSchema[side]({ target: 'draft-2020-12', libraryOptions });
     } else {
-      const { vendor } = standard;
-      why = `cannot be described to agents: ${vendor} does not convert it to JSON Schema`;
-      if (vendor === 'valibot')
-        why += ': wrap it in toStandardJsonSchema of @valibot/to-json-schema';
+      why = `cannot be described to agents: ${standard.vendor} does not convert it to JSON Schema`;
     }
   } catch (error) {
     why = `cannot be described to agents: ${toErrorObject(error).message}`;

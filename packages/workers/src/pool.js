@@ -230,7 +230,7 @@ class PoolWorker {
       receiveUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
       // In Node anything may have been thrown.
       lose: (/** @type {unknown} */ error) =>
-        this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
+        this.#lost(error ? toErrorObject(error).message : 'it threw something that says nothing'),
     };
     const stop = listenToPort(worker, listener, worker);
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
@@ -671,7 +671,7 @@ async function tellEnd(scope, post, works) {
     close.call(scope);
   };
   scope.addEventListener('unhandledrejection', (/** @type {any} */ event) => {
-    const why = reasonText(event.reason) ?? 'a promise was rejected, and nobody caught it';
+    const why = toErrorObject(event.reason).message;
     // Later listeners may prevent it.
     setTimeout(() => works() && !event.defaultPrevented && post({ pool: 'uncaught', why }));
   });

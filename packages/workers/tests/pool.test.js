@@ -527,6 +527,7 @@ describe('a thread that dies in its task', () => {
     ['throws where nobody catches it', 'throwsLater', /there/],
     ['throws in a timer', 'throwsInATimer', /there/],
     ['throws a text', 'throwsText', /: out of ink$/],
+    ['throws an object', 'throwsObject', /: {"ink":"out"}$/],
     ['throws nothing', 'throwsNothing', /: it threw something that says nothing$/],
     ['rejects where nobody catches it', 'rejectsLater', /no ink/],
     ['exhausts its memory', 'exhausts', /memory/, { maxOldGenerationSizeMb: 16 }],

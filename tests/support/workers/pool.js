@@ -119,17 +119,19 @@ else {
       return new Promise(() => setTimeout(() => globalThis.nothing.there));
     },
     ...Object.fromEntries(
-      Object.entries({ throwsText: 'out of ink', throwsNothing: undefined }).map(
-        ([name, thrown]) => [
-          name,
-          () =>
-            new Promise(() =>
-              setTimeout(() => {
-                throw thrown;
-              }),
-            ),
-        ],
-      ),
+      Object.entries({
+        throwsText: 'out of ink',
+        throwsObject: { ink: 'out' },
+        throwsNothing: undefined,
+      }).map(([name, thrown]) => [
+        name,
+        () =>
+          new Promise(() =>
+            setTimeout(() => {
+              throw thrown;
+            }),
+          ),
+      ]),
     ),
     rejectsLater: (_params, { progress }) => {
       progress({ progress: 0, stage: 'started' });

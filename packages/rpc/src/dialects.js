@@ -11,7 +11,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 /**
  * @typedef {object} Progress How a dialect reports progress.
  * @property {string} method of the notification
- * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => unknown} ask the params of a request that
+ * @property {(params: any, id: number, options: Partial<Record<Kind | 'resetTimeoutOnProgress', unknown>>) => unknown} ask the params of a request that
  *   wants what there are options for
  * @property {(params: unknown, kind: Kind) => unknown} wanted the token in a request's params, or undefined
  * @property {(token: unknown, info: any, request: { lastProgress: number }) => object | undefined} write the notification's
@@ -88,9 +88,9 @@ export const DIALECTS = {
       fault === rpc.RPC_METHOD_NOT_FOUND ? { message: `Unhandled method ${method}` } : {},
     progress: {
       method: '$/progress',
-      ask: (params, id, { onProgress, onPartialResult }) => ({
+      ask: (params, id, { onProgress, onPartialResult, resetTimeoutOnProgress }) => ({
         ...params,
-        ...(onProgress ? { workDoneToken: `abp-bridge.work.${id}` } : {}),
+        ...(onProgress || resetTimeoutOnProgress ? { workDoneToken: `abp-bridge.work.${id}` } : {}),
         ...(onPartialResult ? { partialResultToken: `abp-bridge.partial.${id}` } : {}),
       }),
       wanted: (params, kind) =>

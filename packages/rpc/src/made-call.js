@@ -22,6 +22,9 @@ function became(fate, told) {
   return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }
 
+/** What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody else may want to hear. */
+const ASKING = /** @type {const} */ (['onProgress', 'onPartialResult', 'resetTimeoutOnProgress']);
+
 /** It is its own abort listener, so no closure is needed. */
 export class MadeCall {
   /** In the core; 0 until it begins. @type {rpc.Handle} */
@@ -42,7 +45,7 @@ export class MadeCall {
   constructor(peer, resolve, reject, method, params, options) {
     this.signal = options.signal;
     /** How the dialect asks for progress or parts, if they are wanted. */
-    this.asks = options.onProgress || options.onPartialResult ? peer.dialect.progress : undefined;
+    this.asks = ASKING.some((name) => options[name]) ? peer.dialect.progress : undefined;
     this.peer = peer;
     this.resolve = resolve;
     this.reject = reject;

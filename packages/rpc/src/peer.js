@@ -49,7 +49,7 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
  * @property {AbortSignal} [signal] cancels the request; one that is aborted already sends nothing
  * @property {number} [timeout] ms after which the request cancels itself; 0 or absent is never
  * @property {number} [maxTotalTimeout] the same, but progress does not put it off
- * @property {boolean} [resetTimeoutOnProgress] whether each progress begins the timeout anew (false)
+ * @property {boolean} [resetTimeoutOnProgress] whether each progress, for which it asks, begins the timeout anew (false)
  * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the params must be an object
  * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes them
  * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on, where `connectMcp` provides it: takes a result
@@ -124,6 +124,8 @@ export class Peer {
   #handlers = new Map();
   /** @type {Map<string, Listener>} */
   #listeners = new Map();
+  /** Methods of which it was warned that what is registered for them is not called. @type {Set<string>} */
+  #warned = new Set();
   #transport;
   #starting = false;
   #over = false;
@@ -482,6 +484,8 @@ export class Peer {
     const { core } = this.machine;
     const handler = this.#handlerOf(method, params);
     const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
+    if (!handler && this.#listeners.has(method))
+      this.#warnOfKind(method, 'a request', 'onNotification', 'handle');
     const flags = method === core.subscription ? rpc.SUBSCRIPTION : 0;
     const call = new ReceivedCall(this, handler, id, method, params);
     call.name = nameIn(params, core.stop.member);
@@ -525,7 +529,17 @@ export class Peer {
     this.#tasks?.noticed(params);
     for (const heard of this.overhearing) heard(params, { method });
     const listener = this.#listeners.get(method) ?? this.#listeners.get(ANY);
+    if (!listener && this.#handlers.has(method))
+      this.#warnOfKind(method, 'a notification', 'handle', 'onNotification');
     invokeReportingErrors(listener, params, { method });
+  }
+
+  /** What takes the other kind of message is registered. @param {string} method @param {string} kind @param {string} found @param {string} takes */
+  #warnOfKind(method, kind, found, takes) {
+    if (this.#warned.has(method)) return;
+    this.#warned.add(method);
+    const why = `${method} has arrived as ${kind}, and nothing took it: it is registered with ${found}`;
+    warn(`${why}. Register it with ${takes} (docs/rpc.md#requests-and-notifications)`);
   }
 
   /**

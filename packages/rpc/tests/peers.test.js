@@ -16,6 +16,7 @@ import {
   transfer,
   windowChannel,
 } from '../src/index.js';
+import { warnings } from '../../../js/common/warnings.js';
 import { useClock } from '../../../tests/support/clock.js';
 import { instanceWith, trap } from '../../../tests/support/trap.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
@@ -767,6 +768,61 @@ test('lsp: messages without a version are taken', async () => {
   assert.deepEqual((await said(1))[0].result, [1]);
   peer.close();
 });
+
+test('what arrives as another kind of message than it is registered for is warned of, once for each method', async (t) => {
+  const told = [];
+  warnings((message) => told.push(message));
+  t.after(() => warnings(true));
+  const { peer, post, said } = scriptedPeer('acp');
+  const calls = [];
+  peer.handle('session/cancel', () => calls.push('handle'));
+  peer.onNotification('ask', () => calls.push('onNotification'));
+  peer.handle('both', () => calls.push('both'));
+  peer.onNotification('both', () => calls.push('told'));
+  for (const id of [1, 2]) post({ jsonrpc: '2.0', method: 'session/cancel', params: {} });
+  for (const id of [1, 2]) post(request(id, 'ask'));
+  post({ jsonrpc: '2.0', method: 'both' }, { jsonrpc: '2.0', method: 'unknown' });
+  post(request(3, 'unknown'), request(4, 'both'));
+  await said(4);
+  while (told.length < 2) await aTurn();
+  assert.deepEqual(calls, ['told', 'both']);
+  assert.match(
+    told[0],
+    /session.cancel has arrived as a notification.*with handle\. Register it with onNotification/,
+  );
+  assert.match(
+    told[1],
+    /ask has arrived as a request.*with onNotification\. Register it with handle/,
+  );
+  assert.equal(told.length, 2);
+  peer.close();
+});
+
+for (const [dialect, asked] of /** @type {const} */ ([
+  ['mcp', ({ _meta }) => _meta.progressToken],
+  ['lsp', ({ workDoneToken }) => workDoneToken],
+]))
+  test(`${dialect}: a timeout that progress begins anew asks for progress by itself`, async (t) => {
+    const clock = useClock(t);
+    const pair = peerPair(dialect);
+    const started = gate();
+    const end = gate();
+    pair.b.handle('slow', async (params, { progress }) => {
+      started.open({ params, progress });
+      return end.opened;
+    });
+    const options = { timeout: 50, resetTimeoutOnProgress: true };
+    const slow = outcome(pair.a.request('slow', { x: 1 }, options));
+    const { params, progress } = await started.opened;
+    assert.notEqual(asked(params), undefined);
+    clock.advance(40);
+    progress({ progress: 1 });
+    await aTurn();
+    clock.advance(40);
+    end.open({ done: true });
+    assert.deepEqual(await slow, { ok: { done: true } });
+    closeBoth(pair);
+  });
 
 for (const [dialect, method, progress] of /** @type {const} */ ([
   ['mcp', 'notifications/progress', (progressToken, n) => ({ progressToken, progress: n })],

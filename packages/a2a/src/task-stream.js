@@ -188,7 +188,9 @@ export class TaskStream {
     // Its number is not known, and those before it are over.
     this.#lastEventId = undefined;
     const event = /** @type {const} */ ({ kind: 'task', task });
-    if (this.#apply(view, event)) yield event;
+    const known = JSON.stringify(view.task);
+    // It is no event that nothing has happened.
+    if (this.#apply(view, event) && JSON.stringify(view.task) !== known) yield event;
     this.#polling = this.#failure;
     return view.table.watch_asked(view.handle, core.WATCH_ENDED, 0);
   }

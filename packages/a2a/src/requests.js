@@ -86,12 +86,13 @@ const isRecord = (value) => isObject(value) && !Array.isArray(value);
 
 /**
  * What a field may hold: a test, and what it is called.
- * @type {Record<'text' | 'flag' | 'record' | 'texts', [(value: unknown) => boolean, string]>}
+ * @type {Record<'text' | 'flag' | 'record' | 'records' | 'texts', [(value: unknown) => boolean, string]>}
  */
 const KINDS = {
   text: [(value) => typeof value === 'string', 'must be a string'],
   flag: [(value) => typeof value === 'boolean', 'must be true or false'],
   record: [isRecord, 'must be an object'],
+  records: [(value) => Array.isArray(value) && value.every(isRecord), 'must be a list of objects'],
   texts: [
     (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
     'must be a list of strings',
@@ -102,7 +103,7 @@ const KINDS = {
  * Throws unless each of the fields is absent, null, or what it is to be.
  * @param {unknown} object @param {string} at where the object is @param {Record<string, keyof typeof KINDS>} fields
  */
-function checkFields(object, at, fields) {
+export function checkFields(object, at, fields) {
   for (const [name, kind] of Object.entries(fields)) {
     const value = getField(object, name) ?? undefined;
     const [test, why] = KINDS[kind];
@@ -111,7 +112,8 @@ function checkFields(object, at, fields) {
 }
 
 /** @param {string} names @param {keyof typeof KINDS} kind @returns {Record<string, keyof typeof KINDS>} */
-const each = (names, kind) => Object.fromEntries(names.split(' ').map((name) => [name, kind]));
+export const each = (names, kind) =>
+  Object.fromEntries(names.split(' ').map((name) => [name, kind]));
 
 const PART = {
   ...each('text url raw mediaType filename', 'text'),

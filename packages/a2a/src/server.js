@@ -1,10 +1,11 @@
 /** An A2A agent: its doors, its options, and how it begins and ends. */
 import { AbpError } from '../../../js/common/errors.js';
 import { mistyped, requireOf } from '../../../js/common/check-options.js';
-import { milliseconds } from '../../../js/common/values.js';
+import { isRecord, milliseconds } from '../../../js/common/values.js';
 import { ProcessBackend } from './backends/memory.js';
 import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
+import { checkCard } from './check-card.js';
 import { requireExactly, requireTextList } from './exact-options.js';
 import { httpListener, readOrigins, respond } from './http.js';
 import { Operations } from './operations.js';
@@ -108,12 +109,13 @@ export class TaskServer {
 
   /** Use {@link createTaskServer}. @param {Agent} agent @param {TaskServerOptions} options */
   constructor(agent, options) {
-    if (typeof agent.card?.name !== 'string' || typeof agent.execute !== 'function')
+    if (typeof agent?.card?.name !== 'string' || typeof agent.execute !== 'function')
       throw new AbpError(
         'INVALID_PARAMS',
         'createTaskServer needs card: { name, … } and execute(context)',
       );
-    checkOptions(agent.reply, options);
+    checkOptions(agent, options);
+    checkCard(agent.card, options.push !== undefined);
     this.#agent = agent;
     const given = { ...DEFAULTS, ...options };
     this.#options = {
@@ -326,12 +328,20 @@ const OPTIONS = {
   repeats: 'a boolean', replyTimeout: 'a number', store: 'an object', telemetry: 'an object',
 };
 
-/** Throws unless all options are what they are to be. @param {unknown} reply @param {TaskServerOptions} options */
-function checkOptions(reply, options) {
+/** @type {import('../../../js/common/check-options.js').Kinds<Agent>} */
+// prettier-ignore
+const AGENT = {
+  card: 'anything', execute: 'a function', reply: 'a function',
+};
+
+/** Throws unless all options are what they are to be. @param {Agent} agent @param {TaskServerOptions} options */
+function checkOptions(agent, options) {
   const who = 'createTaskServer';
+  // One that is of a class has members of its own.
+  if (isRecord(agent)) requireExactly(who, agent, AGENT);
+  else if (agent.reply !== undefined) requireOf(who, 'reply', 'a function', agent.reply);
   requireExactly(who, options, OPTIONS);
   requireExactly('limits', options.limits ?? {}, LIMITS);
-  if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);
   const { hosts, push, store, telemetry } = options;
   if (hosts !== '*') requireTextList(who, 'hosts', hosts);
   const parts = { openTelemetry: { telemetry }, pushNotifications: { push }, taskStore: { store } };

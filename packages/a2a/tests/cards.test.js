@@ -219,3 +219,63 @@ test('whoever changes the card that an agent gave changes that one, and no other
   const { signatures, securitySchemes } = agent().card('1.0', 'http://agent.example/');
   assert.deepEqual([signatures, securitySchemes], [[], {}]);
 });
+
+describe('an agent is refused where it is made:', () => {
+  const agent = (more, options) =>
+    createTaskServer({ card: { name: 'Agent', ...more }, execute() {} }, options);
+  const uri = 'urn:x';
+  for (const [card, at, why] of [
+    [{ skills: 'a' }, 'card.skills', 'must be a list of objects'],
+    [{ skills: ['a'] }, 'card.skills', 'must be a list of objects'],
+    [{ skills: [{ name: 'a', tags: 'b' }] }, 'card.skills[0].tags', 'must be a list of strings'],
+    [{ skills: [{ name: 'a' }, { tags: [] }] }, 'card.skills[1].name', 'is required: a string'],
+    [{ skills: [{ name: 'a', example: [] }] }, 'card.skills[0].example', 'is not known'],
+    [{ security: [] }, 'card.security', 'is not known; there are: name, description'],
+    [{ description: 5 }, 'card.description', 'must be a string'],
+    [{ provider: 'me' }, 'card.provider', 'must be an object'],
+    [{ provider: { url: 1 } }, 'card.provider.url', 'must be a string'],
+    [{ capabilities: [] }, 'card.capabilities', 'must be an object'],
+    [{ capabilities: { streaming: 'no' } }, 'card.capabilities.streaming', 'must be true or false'],
+    [{ capabilities: { stream: true } }, 'card.capabilities.stream', 'is not known'],
+    [
+      { capabilities: { pushNotifications: true } },
+      'card.capabilities.pushNotifications',
+      'needs the option push',
+    ],
+    [
+      { capabilities: { extendedAgentCard: true } },
+      'card.capabilities.extendedAgentCard',
+      'is not supported',
+    ],
+    [
+      { capabilities: { extensions: [{ uri }, { required: true }] } },
+      'card.capabilities.extensions[1].uri',
+      'is required',
+    ],
+    [{ supportedInterfaces: [{ url: 5 }] }, 'card.supportedInterfaces[0].url', 'must be a string'],
+    [{ securitySchemes: { key: 'x' } }, 'card.securitySchemes.key', 'must be an object'],
+    [{ defaultInputModes: 'text/plain' }, 'card.defaultInputModes', 'must be a list of strings'],
+  ])
+    test(`${at} ${why}`, () => {
+      assert.throws(
+        () => agent(card),
+        (error) => {
+          assert.equal(error.code, 'INVALID_PARAMS');
+          assert.equal(error.details.field, at);
+          assert.ok(error.message.startsWith(`${at} ${why}`), error.message);
+          return true;
+        },
+      );
+    });
+
+  test('what is misspelt beside the card', () => {
+    const card = { name: 'Agent' };
+    const wrong = { code: 'INVALID_PARAMS', message: /no option replies; it has: card, execute/ };
+    assert.throws(() => createTaskServer({ card, execute() {}, replies() {} }), wrong);
+  });
+
+  test('and what is absent, null or false is not', () => {
+    const capabilities = { pushNotifications: false, extendedAgentCard: false };
+    agent({ capabilities, skills: null, provider: undefined }).close();
+  });
+});

@@ -971,8 +971,10 @@ test('over a port: a signal in the place of options is refused, wherever one is 
 });
 
 test("over a port: a card that cannot be sent is not waited for, and is in nobody's way", async (t) => {
-  const card = { name: 'Agent', provider: { url: () => 'http://agent.example/' } };
+  const provider = { url: 'http://agent.example/' };
+  const card = { name: 'Agent', provider };
   const server = createTaskServer({ card, execute() {} });
+  provider.url = () => 'http://agent.example/';
   const { port1, port2 } = new MessageChannel();
   server.serve(portTransport(port2));
   const client = createTaskClient(portTransport(port1), { limits: { timeout: 50_000 } });

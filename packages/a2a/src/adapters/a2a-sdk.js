@@ -79,7 +79,9 @@ export class TaskRequestHandler {
     this.#card = card;
     this.#executor = executor;
     this.#extended = extendedAgentCard;
-    const capabilities = { ...card.capabilities, streaming: card.capabilities?.streaming === true };
+    // What is behind a login is answered here.
+    const { extendedAgentCard: _extended, ...able } = card.capabilities ?? {};
+    const capabilities = { ...able, streaming: able.streaming === true };
     const agent = {
       card: { ...card, capabilities },
       execute: (/** @type {ExecutorContext} */ context) => this.#execute(context),

@@ -22,8 +22,8 @@ export { supportOf } from '../session/capability-support.js';
  * @property {number} [attempts] how often it is tried at most: a session after it was lost (Infinity), a call with the first
  *   time (3)
  * @property {number} [delay] ms until it is tried again; doubled each time, and shortened at random by up to a half (250)
- * @property {number} [maxDelay] ms that are waited at most (30000; of what the app asks for with
- *   `retryAfter` 600000)
+ * @property {number} [maxDelay] ms that are waited at most (30000), unless the app asks with `retryAfter` for longer: that is waited for
+ *   as long as the call's `timeout` allows or, without one, up to 600000
  */
 
 /**
@@ -45,7 +45,7 @@ const RELOADING_ATTEMPTS = 5;
 const STABLE = 10_000;
 /** ms that a call may be on its way to its app, at most: after as long a silence a session is lost. */
 const MAX_DELIVERY = 30_000;
-/** ms that an app may ask for with `retryAfter`. */
+/** ms that an app may ask for with `retryAfter`, where the call has no timeout that says how long it may last. */
 const MAX_RETRY_AFTER = 600_000;
 
 /** ms for which a session is waited for, unless the caller says how long. */
@@ -285,7 +285,7 @@ export async function callAgain(response, { call, client, way, memory, sent, opt
     if (error?.retryable !== true && !(keyed && isLost)) break;
     const asked = milliseconds(error.retryAfter);
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
-    if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
+    if (pause >= left() || (deadline === Infinity && asked > MAX_RETRY_AFTER)) break;
     if (pause) await wait(pause, signal);
     let isThere = false;
     const known = isReady(client, way).then((is) => (isThere = is));

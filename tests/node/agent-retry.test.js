@@ -283,24 +283,33 @@ describe('a call with retry', () => {
     assert.ok(hang.calls <= 1);
   });
 
-  test('waits as long as the app asks for', async (t) => {
-    const handler = failing(1, busy({ retryAfter: 60_000 }));
-    serve({ handler });
-    const clock = useClock(t);
-    await connected();
-    const response = client.call('handler', {}, { retry: { delay: 1 } });
-    await until(() => handler.calls === 1);
-    await settle();
-    clock.advance(59_999);
-    await settle();
-    assert.equal(handler.calls, 1);
-    clock.advance(1);
-    assert.equal((await response).data, 'done');
-  });
+  for (const [retryAfter, options, why] of [
+    [60_000, { retry: { delay: 1 } }, 'longer than its own pauses'],
+    [60_000, { retry: { maxDelay: 4000 } }, 'longer than its longest pause'],
+    [
+      900_000,
+      { retry: true, timeout: 1_000_000 },
+      'longer than others wait, where its timeout allows it',
+    ],
+  ])
+    test(`waits as long as the app asks for: ${why}`, async (t) => {
+      const handler = failing(1, busy({ retryAfter }));
+      serve({ handler });
+      const clock = useClock(t);
+      await connected();
+      const response = client.call('handler', {}, options);
+      await until(() => handler.calls === 1);
+      await settle();
+      clock.advance(retryAfter - 1);
+      await settle();
+      assert.equal(handler.calls, 1);
+      clock.advance(1);
+      assert.equal((await response).data, 'done');
+    });
 
   test('does not wait for longer than it may', async () => {
     for (const [retryAfter, options] of [
-      [5000, { retry: { maxDelay: 4000 } }],
+      [5000, { retry: true, timeout: 4000 }],
       [500_000, { retry: { maxDelay: 600_000 }, timeout: 400_000 }],
       [600_001, { retry: true }],
       [1e300, { retry: true }],

@@ -11,7 +11,13 @@ import { promisify } from 'node:util';
 import { WebSocket, WebSocketServer } from 'ws';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
-import { fromOrigins, webSocketTransport } from '../../packages/websocket/src/index.js';
+import { warnings } from '../../js/common/warnings.js';
+import {
+  fromOrigins,
+  messageToText,
+  textToMessage,
+  webSocketTransport,
+} from '../../packages/websocket/src/index.js';
 import { useClock } from '../support/clock.js';
 import { Peer } from '../support/raw.js';
 
@@ -263,6 +269,41 @@ describe('what crosses', () => {
       assert.match(error.message, /^The result cannot be sent: /);
     }
     assert.equal((await client.call('echo', 1)).data, 1);
+  });
+
+  test('bytes cross a transport of your own that carries text, as they cross a socket', async (t) => {
+    const told = [];
+    warnings((message) => told.push(message));
+    t.after(() => warnings(true));
+    const over = (send) => ({
+      carries: ['liveness', 'streams'],
+      post: (message) => send(messageToText(message)),
+      onMessage() {},
+      close() {},
+    });
+    const [a, b] = [over((text) => hear(b, text)), over((text) => hear(a, text))];
+    const hear = (other, text) => queueMicrotask(() => other.onMessage(textToMessage(text)));
+    const app = { id: 'a', name: 'A', version: '1' };
+    const echo = ({ bytes, map }) => ({
+      bytes,
+      map,
+      isBuffer: bytes.content instanceof ArrayBuffer,
+    });
+    const exposed = expose({ app, capabilities: { echo } }, { origins: [] });
+    exposed.accept(a);
+    const client = await connect(b, { agent: { name: 'a', version: '1' } });
+    t.after(() => (client.close(), exposed.close()));
+    const { data } = await client.call('echo', {
+      bytes: new Uint8Array([1, 2, 3]),
+      map: new Map([[1, 2]]),
+    });
+    assert.deepEqual([...new Uint8Array(data.bytes.content)], [1, 2, 3]);
+    assert.deepEqual([data.isBuffer, data.map], [true, {}]);
+    while (!told.length) await new Promise(setImmediate);
+    assert.deepEqual(told, [
+      'abp-bridge: map is a Map or a Set, of which JSON carries nothing: send a list or an object',
+    ]);
+    assert.throws(() => messageToText('x'.repeat(9), 8), RangeError);
   });
 
   test('own __proto__ keys are data, also around bytes', async (t) => {

@@ -25,6 +25,7 @@ declare global {
   const agentCard: import('@a2a-js/sdk').AgentCard;
   const agentExecutor: import('@a2a-js/sdk/server').AgentExecutor;
   const iframe: HTMLIFrameElement;
+  const radio: { send(text: string): void; end(): void; onText: (text: string) => void };
   const page: import('puppeteer-core').Page;
   const socket: WebSocket;
   const chrome: {

@@ -9,7 +9,7 @@
 import { requireOptions, requireValues } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
-import { jsonText } from '../../websocket/src/json-text.js';
+import { messageToText } from '../../websocket/src/json-text.js';
 import { BLANK, HeaderFraming, LineFraming } from './framing.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
@@ -142,7 +142,7 @@ class StreamTransport extends Receiver {
   /** @param {unknown} message */
   #encode(message) {
     try {
-      const bytes = encoder.encode(jsonText(message, this.maxMessage));
+      const bytes = encoder.encode(messageToText(message, this.maxMessage));
       if (bytes.length > this.maxMessage) throw new RangeError(`It has ${bytes.length} bytes`);
       return bytes;
     } catch (cause) {

@@ -8,22 +8,17 @@
  * already. In: a frame is bounded, parsed, and delivered. A result of an app goes through `prepare` first, which is part of its
  * call. Nothing of a call or a session is known here: the core at either end has that.
  */
-import {
-  bytesToText,
-  contentOf,
-  isBlob,
-  replaceBinary,
-  sizeOf,
-  textToBytes,
-} from '../../binary/src/binary.js';
+import { contentOf, isBlob, replaceBinary, sizeOf } from '../../binary/src/binary.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, reasonText, toErrorObject } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { Receiver } from '../../../js/transports/receiver.js';
-import { jsonText } from './json-text.js';
+import { messageToText, textToMessage } from './json-text.js';
 
 /** @import { MessageKind, Prepare, Transport } from '../../../js/transports/transport.js' */
+
+export { messageToText, textToMessage };
 
 /** The `readyState` of an open socket; it is less while connecting and greater afterwards. */
 const OPEN = 1;
@@ -154,7 +149,7 @@ class WebSocketTransport extends Receiver {
         return;
       }
     }
-    const text = jsonText(message, this.#maxLength, bytesToText);
+    const text = messageToText(message, this.#maxLength);
     // Another listener may be told before us that the socket is open.
     if (socket.readyState === OPEN && !this.#unsent.length) return socket.send(text);
     this.#unsent.push(text);
@@ -209,8 +204,7 @@ class WebSocketTransport extends Receiver {
     let message;
     try {
       if (typeof data !== 'string') throw new TypeError('it is not text');
-      // Few messages contain bytes, and a reviver takes longer than everything else.
-      message = data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
+      message = textToMessage(data);
     } catch (cause) {
       const why = `The message is not JSON: ${reasonText(cause)}`;
       return this.receiveUnreadable(new AbpError('PARSE_ERROR', why, { cause }));

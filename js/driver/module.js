@@ -31,7 +31,7 @@ export class CoreModule {
     });
   }
 
-  /** The instance in which cores are made. */
+  /** The instance in which cores are made. @returns {Instance<X>} */
   instance() {
     return (this.#shared ??= this.#make());
   }

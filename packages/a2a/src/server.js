@@ -338,8 +338,9 @@ const AGENT = {
 function checkOptions(agent, options) {
   const who = 'createTaskServer';
   // One that is of a class has members of its own.
+  const { reply } = agent;
   if (isRecord(agent)) requireExactly(who, agent, AGENT);
-  else if (agent.reply !== undefined) requireOf(who, 'reply', 'a function', agent.reply);
+  else if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);
   requireExactly(who, options, OPTIONS);
   requireExactly('limits', options.limits ?? {}, LIMITS);
   const { hosts, push, store, telemetry } = options;

@@ -779,7 +779,8 @@ test('what arrives as another kind of message than it is registered for is warne
   peer.onNotification('ask', () => calls.push('onNotification'));
   peer.handle('both', () => calls.push('both'));
   peer.onNotification('both', () => calls.push('told'));
-  for (const id of [1, 2]) post({ jsonrpc: '2.0', method: 'session/cancel', params: {} });
+  const cancel = { jsonrpc: '2.0', method: 'session/cancel', params: {} };
+  post(cancel, cancel);
   for (const id of [1, 2]) post(request(id, 'ask'));
   post({ jsonrpc: '2.0', method: 'both' }, { jsonrpc: '2.0', method: 'unknown' });
   post(request(3, 'unknown'), request(4, 'both'));

@@ -80,8 +80,8 @@ export class TaskRequestHandler {
     this.#executor = executor;
     this.#extended = extendedAgentCard;
     // What is behind a login is answered here.
-    const { extendedAgentCard: _extended, ...able } = card.capabilities ?? {};
-    const capabilities = { ...able, streaming: able.streaming === true };
+    const own = { streaming: card.capabilities?.streaming === true, extendedAgentCard: undefined };
+    const capabilities = { ...card.capabilities, ...own };
     const agent = {
       card: { ...card, capabilities },
       execute: (/** @type {ExecutorContext} */ context) => this.#execute(context),

@@ -180,7 +180,8 @@ function wordsOf(thrown, depth = 0) {
   let words = safely(() => String(said));
   // A peer's may have the same object in many places.
   let left = MAX_VALUES;
-  if (!words || words.startsWith('[object O'))
+  // It has no text, or begins with that of all objects.
+  if (!words?.indexOf('[object O'))
     words = JSON.stringify(said, (_key, value) => (left-- > 0 ? value : undefined)).slice(
       0,
       MAX_REASON_LENGTH,

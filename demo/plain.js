@@ -15,15 +15,15 @@ const show = (text) => {
 
 /** @param {number} to seconds @param {AbortSignal} signal @param {string} operationId */
 async function wait(to, signal, operationId) {
-  for (let progress = 0; progress <= to; progress += 0.1) {
+  for (let tenths = 1; tenths <= to * 10; tenths++) {
     await new Promise((resolve) => setTimeout(resolve, 100));
     signal.throwIfAborted();
-    show(`${Math.ceil(to - progress)} s left`);
+    show(`${Math.ceil(to - tenths / 10)} s left`);
     post('progress', undefined, {
       operationId,
-      progress,
+      progress: tenths / 10,
       total: to,
-      percentage: (progress / to) * 100,
+      percentage: (tenths / to) * 10,
     });
   }
 }

@@ -27,7 +27,7 @@ serve({
       }
       const spent = (performance.now() - begin) / 1000;
       share = Math.min(1, spent / seconds);
-      if (spent - shown < 0.1) continue;
+      if (spent - shown < 0.1 && share < 1) continue;
       shown = spent;
       progress({ progress: share, total: 1, status: `${Math.round(length)} km` });
     }

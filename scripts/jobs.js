@@ -81,7 +81,7 @@ const rest = {
   frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
-  'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
+  'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,samples,tools}.test.js')}`,
   'chromium-packages': browser('chromium', packages),
   'c-long': ctest('-L long'),
   'firefox-rest': browser('firefox', `not ${telling}`),

@@ -1,22 +1,10 @@
 // The site of the documents: it is built, its links lead somewhere, its examples run with the package's files for pages,
 // and axe finds nothing on a few of its pages.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, test } from 'node:test';
@@ -33,21 +21,6 @@ const TYPES = {
   '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm',
 };
-
-/** The files that the tutorial tells to write: their names, and what is in them. */
-const FILES = /`([\w.]+)`(?: is now)?:\n\n```\w+\n(.*?)^```$/gms;
-
-/** Two ports that nobody listened to a moment ago. @returns {Promise<number[]>} */
-async function freePorts() {
-  const servers = [createServer(), createServer()];
-  const ports = servers.map(async (server) => {
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    return server.address().port;
-  });
-  const found = await Promise.all(ports);
-  for (const server of servers) server.close();
-  return found;
-}
 
 before(() => execFileSync('scripts/site.sh', { cwd: root }));
 
@@ -245,50 +218,6 @@ describe('in a browser', () => {
       }
     });
   }
-
-  test('the tutorial runs, step by step', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tutorial-'));
-    mkdirSync(join(folder, 'node_modules/abp-bridge/dist'), { recursive: true });
-    symlinkSync(join(site, 'abp'), join(folder, 'node_modules/abp-bridge/dist/page'));
-    const [agentPort, appPort] = await freePorts();
-    const ports = (text) => text.replaceAll('8001', agentPort).replaceAll('8002', appPort);
-    const [, ...steps] = readFileSync(join(root, 'docs/tutorial.md'), 'utf8').split(/^## /m);
-    assert.equal(steps.length, 10);
-    const take = (some) => {
-      for (const [, file, code] of some.join('').matchAll(FILES))
-        writeFileSync(join(folder, file), ports(code));
-    };
-    const tutorial = await browser.newPage();
-    const address = `http://127.0.0.1:${agentPort}/agent.html`;
-    const says = (text) => tutorial.locator('output').filter({ hasText: text }).waitFor();
-    const press = (name) => tutorial.getByRole('button', { name }).click();
-    take(steps.slice(0, 6));
-    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-    const server = spawn(process.execPath, ['server.js'], { cwd: folder });
-    try {
-      await once(server.stdout, 'data');
-      const ready = async () => {
-        await tutorial.goto(address);
-        await tutorial.waitForFunction(() => document.querySelector('button').onclick);
-      };
-      await ready();
-      await press('Count');
-      await says('25 primes');
-      take(steps.slice(6));
-      await ready();
-      await press('Count');
-      await tutorial.waitForFunction(() => document.querySelector('progress').value > 0);
-      await press('Stop');
-      await says('Stopped: you pressed Stop');
-      await press('Count');
-      await tutorial.evaluate(() => document.querySelector('iframe').remove());
-      await says('Not known whether it was done: ');
-    } finally {
-      server.kill();
-      await tutorial.close();
-      rmSync(folder, { recursive: true });
-    }
-  });
 
   test('its pages have no errors', () => assert.deepEqual(problems, []));
 });

@@ -81,6 +81,7 @@ for (const [name, begin] of Object.entries(WAYS)) {
         assert.equal(total, 100_000);
         assert.equal(percentage, (progress / total) * 100);
       }
+      assert.equal(said.at(-1).percentage, 100);
     });
 
     test('a call is cancelled under way, and the next one in the same session completes', async () => {

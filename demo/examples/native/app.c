@@ -114,7 +114,8 @@ static void drain(struct app *app);
 
 static void report(struct app *app, struct job *job) {
   const uint64_t now = clock_ms(CLOCK_MONOTONIC);
-  if (now < job->report_at || !abp_progress_wanted(app->endpoint, job->call)) return;
+  const int due = now >= job->report_at || job->next == job->limit;
+  if (!due || !abp_progress_wanted(app->endpoint, job->call)) return;
   job->report_at = now + REPORT_MS;
   char progress[64];
   const int length =
@@ -134,7 +135,7 @@ static void report(struct app *app, struct job *job) {
 static void work_on(struct app *app, struct job *job) {
   for (int i = 0; i < SLICE && job->next < job->limit; i++)
     job->primes += (uint32_t)is_prime(job->next++);
-  if (job->next < job->limit) report(app, job);
+  report(app, job);
 }
 
 /* The handler has returned. What the caller is told comes as an ABP_RESULT. */

@@ -20,8 +20,8 @@ expose(
         async handler({ pages }, { breathe, progress }) {
           for (let page = 0; page < pages; page++) {
             await breathe(); // lets a cancel in, and throws once the call is cancelled
-            progress({ progress: page, total: pages });
             layOutPage();
+            progress({ progress: page + 1, total: pages });
           }
           return { text: `A report of ${pages} pages` };
         },

@@ -44,11 +44,7 @@ export function Host() {
           Stop
         </button>
       </p>
-      <progress
-        value={response?.success ? 100 : (progress?.percentage ?? 0)}
-        max="100"
-        aria-label="Progress"
-      />
+      <progress value={progress?.percentage ?? 0} max="100" aria-label="Progress" />
       <p>
         <output>{text}</output>
       </p>

@@ -32,7 +32,7 @@ run.onclick = async () => {
     },
   );
   [run.disabled, stop.disabled] = [false, true];
-  if (result.success) [bar.value, output.value] = [100, result.data.text];
+  if (result.success) output.value = result.data.text;
   else if (result.metadata?.outcome === 'stopped')
     output.value = `Stopped: ${result.error.message}`;
   else if (result.metadata?.outcome === 'unknown')

@@ -17,6 +17,7 @@ expose(
           await breathe(); // lets a cancel in, and throws once the agent has changed its mind
           progress({ progress: n, total: below });
         }
+        progress({ progress: below, total: below });
         return primes;
       },
     },

@@ -68,7 +68,7 @@ npm install --silent abp-bridge@latest
 test "$(node -p "require('abp-bridge/package.json').version")" = "$newest"
 for template in plain react typescript; do
   if [ $template = plain ]; then ports='8080 8081'; else ports='5173 5174'; fi
-  cp -r "node_modules/abp-bridge/templates/$template" "$out/$template"
+  npx --no-install abp-bridge create "$template" "$out/$template" >/dev/null
   cd "$out/$template"
   npm install --silent
   npm start >start.log 2>&1 &

@@ -85,14 +85,15 @@ export class AbpError extends Error {
 }
 
 /**
- * Loads a part of this library that only some pages need. If that fails, what needs it fails, and the next one tries again.
+ * Loads a part of this library that only some pages need. If that fails, what needs it fails, and the next one tries again. Service
+ * workers have no `import()` at all: the error names the file that loads no other.
  * @template T
  * @param {Promise<T>} loading what `import()` returned
  * @returns {Promise<T>} rejects with an AbpError
  */
 export const loadPart = (loading) =>
   loading.catch((cause) => {
-    const why = `A part of abp-bridge did not load: ${reasonText(cause)} (docs/errors.md#a-file-did-not-load)`;
+    const why = `A part of abp-bridge did not load (abp-bridge/page/bundle has all): ${reasonText(cause)} (docs/errors.md#a-file-did-not-load)`;
     throw new AbpError('TRANSPORT_ERROR', why, { retryable: true, cause });
   });
 

@@ -7,8 +7,8 @@ import { load } from './load.js';
 export class CoreModule {
   /** @type {Instance<X> | undefined} */
   #shared;
-  /** Makes one, once the module is loaded. @type {any} */
-  #make;
+  /** There is none before `load` has resolved. */
+  #make = /** @type {() => Instance<X>} */ (/** @type {unknown} */ (undefined));
 
   /**
    * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in base64: a file of its own,

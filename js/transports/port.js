@@ -39,7 +39,8 @@ export function portTransport(port, closed = () => port.close?.(), worker = unde
 const startError = ({ message }) =>
   new AbpError(
     'TRANSPORT_ERROR',
-    message || "The worker's script did not load (docs/errors.md#a-file-did-not-load)",
+    message ||
+      "The worker's script did not load; workers have no import map (docs/errors.md#a-file-did-not-load)",
   );
 
 /**

@@ -99,7 +99,7 @@ export class Receiver {
     this.#earlyCharacters += length;
     if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS)
       return void this.#early.push(deliver);
-    this.lose(new AbpError('RATE_LIMITED', 'Too many messages arrived before anybody listened'));
+    this.lose(new AbpError('RATE_LIMITED', 'Too many messages before anybody listened'));
     this.stop();
   }
 

@@ -90,7 +90,7 @@ describe('a port and its worker', () => {
   test('end with a page’s worker that fails before it speaks, and not after', () => {
     for (const [spoke, message, words] of [
       [false, 'no such file', /^no such file$/],
-      [false, '', /script did not load/],
+      [false, '', /script did not load; workers have no import map/],
       [true, 'of its own', undefined],
     ]) {
       const [port, worker] = [listened(), listened()];

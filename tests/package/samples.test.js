@@ -8,7 +8,15 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { importMap, install, newProject, openPages, pageOf, root } from '../support/packed.js';
+import {
+  FILES as PAGE,
+  importMap,
+  install,
+  newProject,
+  openPages,
+  pageOf,
+  root,
+} from '../support/packed.js';
 
 let project, packed, pages;
 before(async () => {
@@ -147,6 +155,58 @@ test('the stop button of the recipes stops what runs, and who presses twice lose
   await page.close();
 });
 
+test('in workers: errors name what works there, which does', async () => {
+  const app = "{ app: { id: 'a', name: 'A', version: '1' }, capabilities: { answer: () => 42 } }";
+  const inService = (from) => `import { expose } from '${from}';
+    addEventListener('message', ({ source, ports: [port] }) =>
+      expose(${app}, { port }).ready.then(() => {}, ({ message }) => source.postMessage(message)));`;
+  const files = {
+    'bare-worker.js': `import { expose } from 'abp-bridge'; expose(${app});`,
+    'bare-pool.js': "import { serve } from 'abp-bridge/pool'; serve({ answer: () => 42 });",
+    'path-worker.js': `import { expose } from '${PAGE}abp-bridge.js'; expose(${app});`,
+    'path-pool.js': `import { serve } from '${PAGE}pool.js'; serve({ answer: () => 42 });`,
+    'service-main.js': inService(`${PAGE}abp-bridge.js`),
+    'service-bundle.js': inService(`${PAGE}abp-bridge.bundle.js`),
+    'workers.js': `
+      import { connect } from 'abp-bridge';
+      import { pool } from 'abp-bridge/pool';
+      const ask = async (target) => {
+        const client = await connect(target, { agent: { name: 'a', version: '1' }, timeout: 0 });
+        return (await client.call('answer')).data;
+      };
+      const start = (file) => () => new Worker(file, { type: 'module' });
+      globalThis.inWorker = (file) => ask(start(file)).catch(String);
+      globalThis.inPool = (file) => pool(start(file)).run('answer')().catch(String);
+      globalThis.inService = async (file) => {
+        const options = { scope: \`/\${file}/\`, type: 'module' };
+        const { installing } = await navigator.serviceWorker.register(file, options);
+        const { port1, port2 } = new MessageChannel();
+        const refused = new Promise((resolve) => {
+          navigator.serviceWorker.onmessage = ({ data }) => resolve(data);
+        });
+        installing.postMessage('', [port2]);
+        return Promise.race([ask(port1), refused]);
+      };`,
+  };
+  for (const [name, code] of Object.entries(files)) writeFileSync(join(project, name), code);
+  writeFileSync(join(project, 'workers.html'), pageOf('/workers.js', importMap));
+  const { page } = await visitor();
+  await page.goto(`${pages.url}/workers.html`);
+  await page.waitForFunction(() => globalThis.inService);
+  const tried = (where, file) => page.evaluate(([w, f]) => globalThis[w](f), [where, file]);
+  const noMap =
+    /script did not load; workers have no import map \(docs\/errors\.md#a-file-did-not-load\)/;
+  assert.match(await tried('inWorker', 'bare-worker.js'), noMap);
+  assert.match(await tried('inPool', 'bare-pool.js'), noMap);
+  assert.equal(await tried('inWorker', 'path-worker.js'), 42);
+  assert.equal(await tried('inPool', 'path-pool.js'), 42);
+  const noImport =
+    /^A part of abp-bridge did not load \(abp-bridge\/page\/bundle has all\): import\(\)/;
+  assert.match(await tried('inService', 'service-main.js'), noImport);
+  assert.equal(await tried('inService', 'service-bundle.js'), 42);
+  await page.close();
+});
+
 test('a template comes by a command from the packed file, installs, runs, and is used by keyboard', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'stranger-'));
   const create = (...args) =>
@@ -190,7 +250,7 @@ test('a template comes by a command from the packed file, installs, runs, and is
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const address = `http://localhost:${ports[0]}/`;
-    for await (const said of server.stdout.setEncoding('utf8')) if (said.includes(address)) break;
+    for (let said = ''; !said.includes(address);) said += (await once(server.stdout, 'data'))[0];
     await page.goto(address);
     await says('Connected');
     const pages = page.getByLabel('Pages');

@@ -204,7 +204,8 @@ for (const [name, ports] of [
 ]) {
   test(`the template ${name}: starts both sides, calls, and cancels`, async () => {
     const folder = join(project, name);
-    cpSync(join(project, 'node_modules/abp-bridge/templates', name), folder, { recursive: true });
+    const command = join(project, 'node_modules/.bin/abp-bridge');
+    execFileSync(command, ['create', name, name], { cwd: project });
     const { dependencies, devDependencies, scripts } = json(join(folder, 'package.json'));
     const names = Object.keys({ ...dependencies, ...devDependencies });
     copyPackage(
@@ -236,9 +237,14 @@ for (const [name, ports] of [
         await page.fill('input', '2');
         await page.click('#run');
         await says('A report of 2 pages');
+        assert.equal(await page.evaluate(() => document.querySelector('progress').value), 100);
         await page.fill('input', '1000000');
       }
-      await page.click('#run');
+      await page.evaluate(() => {
+        const run = document.querySelector('#run');
+        run.click();
+        run.click();
+      });
       await page.waitForFunction(() => document.querySelector('progress').value > 0);
       await page.click('#stop');
       await says('Stopped: the user pressed stop');

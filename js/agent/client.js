@@ -440,11 +440,11 @@ export class Client {
 
   /**
    * @param {string} name
-   * @param {any[]} rest its params and options
+   * @param {any[]} rest its params and options, and what stands behind them
    * @param {import('../session/call-stream.js').CallStream} [stream]
    * @returns {Promise<any>}
    */
-  #checked(name, [params = {}, given], stream) {
+  #checked(name, [params = {}, given, more], stream) {
     /** @type {CallOptions} */
     const options = given ?? NOTHING;
     const { retry, transfer, input, idempotencyKey: key } = options;
@@ -452,6 +452,7 @@ export class Client {
     const odd = misfit(options, CALL_OPTIONS);
     const isSound =
       typeof name === 'string' &&
+      more === undefined &&
       (input === undefined || isStream(input)) &&
       (!streams || isHighWaterMark(options.highWaterMark)) &&
       !(retry && (streams || transfer)) &&
@@ -459,7 +460,7 @@ export class Client {
       !(odd && misfit(options, CALL_OPTIONS, 'anything'));
     if (!isSound)
       return development().then(({ checkCall }) =>
-        unstarted(checkCall(name, options, stream, CALL_OPTIONS)),
+        unstarted(checkCall(name, options, stream, CALL_OPTIONS, more)),
       );
     // A name that nothing reads is worth a warning, for which the call does not wait.
     if (odd) tell((dev) => dev.warnOfUnread('a call', options, CALL_OPTIONS));

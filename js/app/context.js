@@ -4,7 +4,8 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { breatherOf } from '../common/breathe.js';
-import { ENDING, mistyped, requireOptions } from '../common/check-options.js';
+import { ENDING, misfit } from '../common/check-options.js';
+import { development } from '../common/development.js';
 import { latestOf } from '../common/latest.js';
 import { keptReport } from '../common/report.js';
 import { onAbort } from '../common/signals.js';
@@ -49,9 +50,10 @@ const MEMBERS = {
       /** @type {string} */ name,
       /** @type {unknown} */ params = {},
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
+      /** @type {unknown} */ more = undefined,
     ) => {
-      requireOptions('call', options, ENDING, true);
-      if (typeof name !== 'string') throw mistyped('call', 'name', 'a string');
+      if (typeof name !== 'string' || more !== undefined || misfit(options, ENDING, 'anything'))
+        (await development()).checkNested(name, options, more);
       const { endpoint } = above;
       const timeout = milliseconds(options?.timeout);
       const signal = options?.signal;

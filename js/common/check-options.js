@@ -74,6 +74,18 @@ export function requireValues(who, options, kinds) {
 }
 
 /**
+ * Throws unless what stands behind params are options, and nothing else: `sum(1, 2)` was meant as `sum([1, 2])`.
+ * @param {string} who whose options they are @param {string} form how it is written @param {any[]} rest what stands there
+ */
+export function requireForm(who, form, [options, ...more]) {
+  const isOne = more.every((each) => each === undefined);
+  if (isOne && misfit(options, {}, 'anything') === undefined) return;
+  const why = isOne ? `options of ${who} must be an object` : `${who} takes nothing after its options`;
+  const hint = 'where params is one value, such as [1, 2] or { a: 1, b: 2 }';
+  throw new AbpError('INVALID_PARAMS', `${why}: write ${form}, ${hint}`);
+}
+
+/**
  * Throws if an option is not of its kind, and warns of names that nothing reads: a misspelt `signal` makes a call that cannot be
  * stopped.
  * @param {string} who whose options they are

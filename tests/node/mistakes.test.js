@@ -9,7 +9,7 @@ import { lineTransport } from '../../packages/rpc/src/index.js';
 import { connectMcp, serveMcp } from '../../packages/rpc/src/mcp.js';
 import { webmcp } from '../../packages/webmcp/src/index.js';
 import { warnings } from '../../js/common/warnings.js';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { createPeer, portChannel } from '../../packages/rpc/src/index.js';
 import { pool } from '../../packages/workers/src/pool.js';
 import { openPair } from '../support/pair.js';
@@ -374,6 +374,78 @@ describe('an option of a wrong type is refused:', () => {
       assert.equal((await client.call('echo', 1)).data, 1);
     });
   }
+});
+
+describe('several params in a row are refused, with the form that was meant:', () => {
+  const hint = 'where params is one value, such as [1, 2] or { a: 1, b: 2 }';
+  const WRONG = {
+    'in the place of options': [[1, 2], /^options of (.*) must be an object: write /],
+    'a list there': [[1, [2]], /^options of (.*) must be an object: write /],
+    'behind options': [[1, {}, 2], /^(.*) takes nothing after its options: write /],
+    'behind no options': [[1, undefined, 2], /^(.*) takes nothing after its options: write /],
+  };
+  const FORM = 'call(name, params, { signal })';
+  const ran = mock.fn(() => 'ran');
+  const PEER = '(method, params, { signal })';
+  const rpc = (act) => async (args) => {
+    const peer = createPeer(portChannel(channel.port1), { dialect: 'lsp' });
+    createPeer(portChannel(channel.port2), { dialect: 'lsp' }).handle('sum', ran);
+    await Promise.resolve(act(peer, args)).finally(() => peer.close());
+  };
+  /** By what takes them. */
+  const TAKES = {
+    call: [FORM, async (args) => (await pair({ sum: ran })).call('sum', ...args)],
+    invoke: [FORM, async (args) => (await pair({ sum: ran })).invoke('sum', ...args)],
+    'the response of a stream': [
+      'stream(name, params, { signal })',
+      async (args) => (await pair({ sum: ran })).stream('sum', ...args).response,
+    ],
+    'a stream': [
+      'stream(name, params, { signal })',
+      async (args) => (await pair({ sum: ran })).stream('sum', ...args).next(),
+    ],
+    'the call of a handler': [
+      FORM,
+      async (args) => {
+        const handler = (_params, { call }) => call('sum', ...args);
+        throw AbpError.from((await (await pair({ sum: ran, handler })).call('handler')).error);
+      },
+    ],
+    'window.abp': [
+      FORM,
+      (args) => expose({ app: APP, capabilities: { sum: ran } }).abp.call('sum', ...args),
+    ],
+    'a request': [`request${PEER}`, rpc((peer, args) => peer.request('sum', ...args))],
+    'a stream of a peer': [
+      `stream${PEER}`,
+      rpc(async (peer, args) => void (await peer.stream('sum', ...args).next())),
+    ],
+    'the task of a pool': [
+      'run(name)(params, { signal })',
+      (args) =>
+        pool(() => {
+          throw ran();
+        }).run('sum')(...args),
+    ],
+  };
+  for (const [what, [form, act]] of Object.entries(TAKES))
+    for (const [where, [args, why]] of Object.entries(WRONG))
+      test(`${what}, ${where}`, async () => {
+        ran.mock.resetCalls();
+        await assert.rejects(act(args), ({ code, message }) => {
+          assert.equal(code, 'INVALID_PARAMS');
+          assert.match(message, why);
+          assert.ok(message.endsWith(`write ${form}, ${hint}`), message);
+          return true;
+        });
+        assert.equal(ran.mock.callCount(), 0);
+      });
+
+  test('and what stands there, but is undefined, is nothing', async () => {
+    const client = await pair({ sum: ran, outer: (_params, { call }) => call('sum', 1, {}, undefined) });
+    for (const name of ['sum', 'outer'])
+      assert.equal((await client.call(name, 1, undefined, undefined)).data, 'ran');
+  });
 });
 
 test('an option that is null, or false, is as if it were not there', async () => {

@@ -2,7 +2,7 @@
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
 import { isStream } from '../transfer.js';
-import { isHighWaterMark, requireOptions } from '../check-options.js';
+import { ENDING, isHighWaterMark, requireForm, requireOptions } from '../check-options.js';
 import { badHighWaterMark } from '../value-size.js';
 import { exactOrigin } from '../origins.js';
 
@@ -60,24 +60,40 @@ export function signalOf(options) {
  * @param {any} options of a call
  * @param {unknown} streams what reads its chunks, if something does
  * @param {Kinds} kinds
+ * @param {unknown} [more] what stands behind the options
  * @returns {AbpError} why the call cannot be made, of one that cannot
  * @throws {AbpError} INVALID_PARAMS, where the program is wrong
  */
-export function checkCall(name, options, streams, kinds) {
+export function checkCall(name, options, streams, kinds, more) {
   try {
-    return refusal(name, options, streams, kinds);
+    return refusal(name, options, streams, kinds, more);
   } catch (error) {
     throw error instanceof AbpError ? AbpError.from(error, UNSTARTED) : error;
   }
+}
+
+/**
+ * @param {string} who @param {string} method @param {unknown} name of the capability @param {...unknown} rest what stands behind the params
+ * @throws {AbpError} INVALID_PARAMS
+ */
+function checkForm(who, method, name, ...rest) {
+  refuseIf(typeof name !== 'string', `${method} needs the name of a capability`);
+  requireForm(who, `${method}(name, params, { signal })`, rest);
+}
+
+/** Checks a call that a handler makes through its context. @param {...unknown} args its name, its options, and what stands behind them */
+export function checkNested(...args) {
+  checkForm('call', 'call', ...args);
+  requireOptions('call', args[1], ENDING, true);
 }
 
 /** What callers are told of a call that is refused here. */
 const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
 
 /** @type {typeof checkCall} */
-function refusal(name, options, streams, kinds) {
+function refusal(name, options, streams, kinds, more) {
   const { input, retry, transfer, idempotencyKey, highWaterMark } = options ?? {};
-  refuseIf(typeof name !== 'string', 'call needs the name of a capability');
+  checkForm('a call', streams ? 'stream' : 'call', name, options, more);
   refuseIf(
     input !== undefined && !isStream(input),
     'input of a call must be an async iterable or a ReadableStream',

@@ -2,7 +2,7 @@
  * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the peer that ran the call says
  * what became of it (`Peer.became`).
  */
-import { requireOptions } from '../../../js/common/check-options.js';
+import { requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { reasonText, saysTimeout } from '../../../js/common/errors.js';
 import { copyRecord, getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
@@ -58,6 +58,7 @@ export const isCancelled = (error) =>
  *   `TimeoutError`, and its `data` says what became of the work: `{ outcome, report }`
  */
 export async function callTool(peer, params, options, tells) {
+  requireForm('callTool', 'callTool(name, params, { signal })', [options]);
   requireOptions('callTool', options, OPTIONS);
   const { timeout, onProgress } = options;
   const ms = milliseconds(timeout);

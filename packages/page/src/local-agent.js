@@ -3,7 +3,7 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
 import { wholeOf } from './grace.js';
-import { ENDING, requireOptions } from '../../../js/common/check-options.js';
+import { ENDING, requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { copyOf } from '../../../js/common/copy.js';
 import { AbpError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
@@ -149,9 +149,10 @@ export class LocalAgent {
     });
   }
 
-  /** @param {string} capability @param {unknown} [params] @param {any} [options] */
-  async call(capability, params, options) {
-    const { input, ...made } = this.#optionsOf(options);
+  /** @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
+  async call(capability, params, ...rest) {
+    const [options] = rest;
+    const { input, ...made } = this.#optionsOf(rest);
     let response;
     try {
       response = await this.#inSession((client) => client.call(capability, params, made), input);
@@ -161,9 +162,10 @@ export class LocalAgent {
     return given(response, options);
   }
 
-  /** Calls a capability whose handler streams. @param {string} capability @param {unknown} [params] @param {any} [options] */
-  async *stream(capability, params, options) {
-    const { input, ...made } = this.#optionsOf(options);
+  /** Calls a capability whose handler streams. @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
+  async *stream(capability, params, ...rest) {
+    const [options] = rest;
+    const { input, ...made } = this.#optionsOf(rest);
     const stream = await this.#inSession(
       (client) => client.stream(capability, params, made),
       input,
@@ -171,9 +173,10 @@ export class LocalAgent {
     return given(yield* stream, options);
   }
 
-  /** The options of a call that mean something here. @param {any} options */
-  #optionsOf(options) {
-    requireOptions('call', options, {}, true);
+  /** The options of a call that mean something here. @param {any[]} rest what stands behind its params */
+  #optionsOf(rest) {
+    requireForm('call', 'call(name, params, { signal })', rest);
+    const [options] = rest;
     const { timeout, progressToken, idempotencyKey, input, signal: given } = options ?? {};
     const callId = options?.callId ?? undefined;
     // A signal that automation sends into the page arrives as a plain object.

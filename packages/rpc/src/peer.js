@@ -18,6 +18,7 @@ import { ReceivedCall } from './received-call.js';
 import {
   mistyped,
   requireOf,
+  requireForm,
   requireOptions,
   requireValues,
 } from '../../../js/common/check-options.js';
@@ -259,11 +260,12 @@ export class Peer {
    * @param {string} method
    * @param {unknown} [params]
    * @param {RequestOptions} [options]
+   * @param {never[]} more nothing
    * @returns {Promise<any>} the result; rejects with an {@link RpcError}, or with the signal's own reason when that is
    *   an error
    */
-  request(method, params, options = {}) {
-    return this.requestFor(0, method, params, options);
+  request(method, params, options = {}, ...more) {
+    return this.requestFor(0, method, params, options, more);
   }
 
   /**
@@ -272,9 +274,11 @@ export class Peer {
    * @param {string} method
    * @param {unknown} [params]
    * @param {Omit<RequestOptions, 'onPartialResult'>} [options]
+   * @param {never[]} more nothing
    * @returns {RequestStream} leaving it, as `break` does, cancels the request
    */
-  stream(method, params, options = {}) {
+  stream(method, params, options = {}, ...more) {
+    requireForm('stream', 'stream(method, params, { signal })', [options, ...more]);
     requireOf('stream', 'options', 'an object', options);
     // Its request looks at the others.
     requireOptions('stream', options, { signal: 'an AbortSignal' }, true);
@@ -289,11 +293,13 @@ export class Peer {
    * @param {string} method
    * @param {unknown} params
    * @param {RequestOptions} options
+   * @param {unknown[]} [more] what stands behind them
    * @returns {Promise<any>}
    */
-  requestFor(parent, method, params, options) {
+  requestFor(parent, method, params, options, more = []) {
     return new Promise((resolve, reject) => {
       if (typeof method !== 'string') throw mistyped('request', 'method', 'a string');
+      requireForm('request', 'request(method, params, { signal })', [options, ...more]);
       requireOf('request', 'options', 'an object', options);
       requireOptions('request', options, REQUEST_OPTIONS);
       const { timeout, maxTotalTimeout } = options;

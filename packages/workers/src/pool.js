@@ -26,7 +26,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../../../js/common/errors.js';
-import { requireOptions } from '../../../js/common/check-options.js';
+import { requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
 import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
@@ -400,8 +400,9 @@ export class Pool {
       }
       return task.result;
     };
-    /** @param {any} [params] @param {TaskOptions} [options] */
-    const handler = async (params, options) => {
+    /** @param {any} [params] @param {TaskOptions} [options] @param {never[]} more nothing */
+    const handler = async (params, options, ...more) => {
+      requireForm('a task', 'run(name)(params, { signal })', [options, ...more]);
       requireOptions('a task', options, TASK_OPTIONS, true);
       if (options && !('signal' in options))
         this.warnOnce(

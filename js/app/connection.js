@@ -194,8 +194,10 @@ export class Connection extends Endpoint {
 
   /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */
   notifyProgress(info) {
-    const { operationId, ...checked } = checkedProgress(info);
-    if (this.has(abp.PROGRESS)) this.sendProgress(checked, operationId ?? null);
+    const { operationId, ...checked } =
+      checkedProgress('notifyProgress', info, { progress: getOwn(info, 'percentage') }) ?? {};
+    if (this.has(abp.PROGRESS) && 'progress' in checked)
+      this.sendProgress(checked, operationId ?? null);
   }
 
   /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */

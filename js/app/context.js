@@ -29,8 +29,10 @@ const MEMBERS = {
 
   /** Nothing is sent unless the caller asked for it, nor after a cancel. @param {Call} call */
   progress: (call) => (/** @type {unknown} */ info) => {
+    const checked = checkedProgress(call.name, info, call.seldom.progress);
+    if (!checked) return;
     const { rare } = call;
-    const checked = (rare.progress = checkedProgress(info));
+    rare.progress = checked;
     (rare.reports ??= latestOf((last) => {
       const { core, machine, side } = call.endpoint;
       if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
@@ -96,7 +98,8 @@ const MEMBERS = {
    * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
    * @param {Call} call
    */
-  breathe: (call) => breatherOf(() => void (call.aborted && call.signal.throwIfAborted())),
+  breathe: (call) =>
+    breatherOf(call.name, () => void (call.aborted && call.signal.throwIfAborted())),
 
   /** Keeps what the handler says of its work, for when the call does not succeed. @param {Call} call */
   report: (call) => (/** @type {unknown} */ report) => {

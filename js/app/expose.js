@@ -102,6 +102,11 @@ export class Exposed {
     if (!foreign) {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
       parts.requireJson('the app', app, 'app');
+      requireOptions(
+        'the definition',
+        { ...definition },
+        { app: 'anything', capabilities: 'anything' },
+      );
     }
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw mistyped(

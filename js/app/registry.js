@@ -1,7 +1,7 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../driver/abp-boundary.js';
 import { invokeReportingErrors } from '../common/errors.js';
-import { mistyped } from '../common/check-options.js';
+import { mistyped, requireOptions } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { parts } from '../common/parts.js';
 import { isRepeatable } from '../wire/messages.js';
@@ -74,19 +74,16 @@ import { isRecord } from '../common/values.js';
 
 /** @typedef {Described & Implemented} Capability A capability: what agents are told of it, and its handler. */
 
-/** The members of a capability that agents may see. */
-const PUBLISHED = /** @type {const} */ ([
-  'description',
-  'inputSchema',
-  'outputSchema',
-  'annotations',
-  'features',
-  'experimental',
-  'deprecated',
-  'deprecationMessage',
-  'alternatives',
-  'browserRequirement',
-]);
+const any = 'anything';
+/** The members of a capability. @type {Record<keyof Capability, string>} */
+// prettier-ignore
+const MEMBERS = {
+  handler: any, available: any, requirements: any, readOnly: any, idempotent: any,
+  description: any, inputSchema: any, outputSchema: any, annotations: any, features: any, experimental: any,
+  deprecated: any, deprecationMessage: any, alternatives: any, browserRequirement: any,
+};
+/** Those that agents may see: the others run it, or say whether it can run. */
+const PUBLISHED = /** @type {(keyof Capability)[]} */ (Object.keys(MEMBERS).slice(5));
 
 /** @param {boolean | (() => boolean) | undefined} value */
 const holds = (value) =>
@@ -135,6 +132,7 @@ export class Registry {
       typeof capability === 'function' ? { handler: capability } : { ...capability }
     );
     const { handler, readOnly, idempotent } = entry;
+    requireOptions(`capability ${name}`, { ...entry }, MEMBERS);
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler`);
     }

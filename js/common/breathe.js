@@ -2,6 +2,7 @@
  * Lets messages in during long work. A loop that awaits only promises never returns to the event loop, so it sees no
  * cancel. In Chromium `scheduler.yield()` does not help either. Posting a message to ourselves does.
  */
+import { tell } from './development.js';
 
 /** How long a thread works before it returns to the event loop, in ms. */
 const SLICE = 8;
@@ -45,9 +46,17 @@ export function breathe() {
 
 /**
  * What handlers and tasks have as `breathe`: it returns to the event loop when a turn is due.
+ * @param {string} name whose it is, to warn of one that does not await it
  * @param {() => void} stop throws once the work is to stop
  */
-export const breatherOf = (stop) => () => {
+export const breatherOf = (name, stop) => () => {
   stop();
-  return breathe()?.then(stop);
+  /** @type {unknown} */
+  let isAwaited;
+  const pause = breathe()?.then(() =>
+    isAwaited ? stop() : tell((dev) => dev.warnOfBreathe(name)),
+  );
+  // Whoever awaits a promise, or hands it on, reads this of it.
+  const get = () => (isAwaited = Promise);
+  return pause && Object.defineProperty(pause, 'constructor', { get });
 };

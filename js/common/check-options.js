@@ -80,7 +80,9 @@ export function requireValues(who, options, kinds) {
 export function requireForm(who, form, [options, ...more]) {
   const isOne = more.every((each) => each === undefined);
   if (isOne && misfit(options, {}, 'anything') === undefined) return;
-  const why = isOne ? `options of ${who} must be an object` : `${who} takes nothing after its options`;
+  const why = isOne
+    ? `options of ${who} must be an object`
+    : `${who} takes nothing after its options`;
   const hint = 'where params is one value, such as [1, 2] or { a: 1, b: 2 }';
   throw new AbpError('INVALID_PARAMS', `${why}: write ${form}, ${hint}`);
 }

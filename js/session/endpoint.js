@@ -10,6 +10,7 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
+import { tell } from '../common/development.js';
 import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
@@ -65,6 +66,9 @@ import { rejectionOf } from './rejection.js';
  * @property {(event: string, data: unknown) => void} [onNotification]
  * @property {() => void} [onEnd] called when nothing is sent or received any more
  */
+
+/** Ms from which on a call may have blocked its thread: its cancel may come when it has ended, and is looked at. */
+const SLOW = 250;
 
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
@@ -340,6 +344,8 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
+        if (key === this.frames?.slow?.key) tell((dev) => dev.warnOfBlocking(this.frames?.slow, b));
+        break;
       case FrameKind.CREDIT:
         break;
       case FrameKind.TEXT:
@@ -499,6 +505,7 @@ export class Endpoint {
     const frames = this.frames;
     if (frames && key !== undefined) {
       const { success, data, metadata } = response;
+      if (metadata?.duration > SLOW) frames.slow = { key, name: call.name, ...metadata };
       // Of most successes nothing is to be said but how long they took.
       if (success && metadata && Object.keys(metadata).length === 1)
         return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
@@ -616,7 +623,13 @@ export class Endpoint {
   /** @type {Acts['send']} */
   send(arg, record, text) {
     const { frames } = this;
-    if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
+    if (!isObject(text))
+      frames?.add(
+        FrameKind.CANCEL,
+        record.key,
+        text,
+        performance.now() - record.started,
+      );
     else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
     else if (arg === abp.MSG_CANCEL_RESULT && frames) frames.addLater(text);

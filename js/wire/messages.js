@@ -1,4 +1,5 @@
 /** What users of this library see of the wire: responses, progress, and names. */
+import { tell } from '../common/development.js';
 import { toErrorObject } from '../common/errors.js';
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
@@ -150,12 +151,18 @@ export function progressInfo(info) {
   return read;
 }
 
-/** Checks the progress that a handler reports. @param {any} info what the handler gave @throws {TypeError} if it has the wrong form */
-export function checkedProgress(info) {
+/**
+ * Checks the progress that a program reports, and warns of one that does not say in numbers how far it is.
+ * @param {string} who reports it
+ * @param {any} info what it gave
+ * @param {any} [before] the report before: what says only the stage is as far as that
+ * @returns {any} undefined if it must not be sent
+ */
+export function checkedProgress(who, info, before) {
+  const given = { progress: before?.progress, ...info };
   const isNumber = (/** @type {string} */ key) =>
-    ['number', 'undefined'].includes(typeof info[key]);
-  if (!isObject(info) || !PROGRESS_NUMBERS.every(isNumber)) {
-    throw new TypeError('progress needs { progress, total }, both numbers');
-  }
-  return progressInfo({ ...info });
+    ['number', 'undefined'].includes(typeof given[key]);
+  if (Number.isFinite(given.progress) && PROGRESS_NUMBERS.every(isNumber))
+    return progressInfo(given);
+  return tell((dev) => dev.warnOfProgress(who, info));
 }

@@ -1,7 +1,9 @@
 // What the authors of apps and agents get wrong is told where it is wrong, and to whom it belongs.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
@@ -93,6 +95,11 @@ describe('expose says at once what is wrong with', () => {
       { x: { handler, requirements: [{ met: () => true, description: Symbol('no') }] } },
       {},
       /requirements\.0\.description is a symbol/,
+    ],
+    'a requirement whose met is misspelt': [
+      { x: { handler, requirements: [{ type: 'state', description: 'Open', mett: false }] } },
+      {},
+      /requirements of capability x must be a list of \{ type, description, met \}/,
     ],
     'requirements that are no list': [
       { x: { handler, requirements: { met: true } } },
@@ -193,21 +200,88 @@ test('bytes are what a schema says of them, whether that is base64 or nothing', 
   assert.equal((await client.call('x', { ...file, mimeType: 1 })).error.code, 'INVALID_PARAMS');
 });
 
-for (const info of [
-  50,
-  'half',
-  { progress: 'half' },
-  null,
-  undefined,
-  { progress: 1, total: '2' },
-]) {
-  test(`progress(${JSON.stringify(info)}) says what progress takes`, async () => {
-    const client = await pair({ x: (_params, { progress }) => progress(info) });
-    const { error } = await client.call('x');
-    assert.match(error.message, /progress needs \{ progress, total \}/);
-    assert.match(told[0].join(' '), /x failed/);
+describe('progress that does not say how far a call is', () => {
+  const WRONG = {
+    'a number': [50, 'number'],
+    'a text': ['half', 'string'],
+    nothing: [undefined, 'undefined'],
+    'other names': [{ value: 1, max: 2 }, '{ value, max }'],
+    'a text as progress': [{ progress: 'half' }, '{ progress }'],
+    'no number': [{ progress: 0 / 0, total: 0 }, '{ progress, total }'],
+    'a text as total': [{ progress: 1, total: '2' }, '{ progress, total }'],
+  };
+  for (const [what, [info, shown]] of Object.entries(WRONG))
+    test(`${what}: is told once, and not sent, and its call succeeds`, async () => {
+      const got = [];
+      const name = `reports ${what}`;
+      const client = await pair({
+        [name]: (_params, { progress }) => {
+          progress(info);
+          progress({ progress: 1, total: 4 });
+          progress(info);
+          return 'done';
+        },
+      });
+      const onProgress = ({ progress, total }) => got.push([progress, total]);
+      const response = await client.call(name, {}, { onProgress });
+      assert.equal(response.data, 'done');
+      assert.deepEqual(
+        got.filter(([progress]) => progress !== 1),
+        [],
+      );
+      assert.deepEqual(await texts(1), [
+        `abp-bridge: ${name} reported progress as ${shown}, which was not sent: write progress({ progress: 3, total: 10 }), in numbers (docs/apps.md#progress)`,
+      ]);
+    });
+
+  test('what says only the stage is as far as the report before', async () => {
+    const got = [];
+    const client = await pair({
+      x: (_params, { progress }) => {
+        progress({ progress: 5, total: 10 });
+        progress({ stage: 'writing' });
+      },
+    });
+    await client.call(
+      'x',
+      {},
+      { onProgress: ({ progress, stage }) => got.push([progress, stage]) },
+    );
+    assert.deepEqual(got, [
+      [5, undefined],
+      [5, 'writing'],
+    ]);
+    assert.deepEqual(told, []);
   });
-}
+
+  test('of no call: that of a page of others’ making says a percentage', async () => {
+    const got = [];
+    const app = exposed({});
+    const client = await connect(channel.port2, { agent, onProgress: (info) => got.push(info) });
+    app.sessions[0].notifyProgress({ operationId: 'a', percentage: 40 });
+    app.sessions[0].notifyProgress({ operationId: 'a', value: 1 });
+    await texts(1);
+    assert.deepEqual(got, [{ operationId: 'a', progress: 40, percentage: 40 }]);
+    client.close();
+    app.close();
+  });
+
+  test('in MCP', async () => {
+    const server = createPeer(portChannel(channel.port1), { dialect: 'mcp' });
+    const caller = createPeer(portChannel(channel.port2), { dialect: 'mcp' });
+    const got = [];
+    server.handle('works', (_params, { progress }) => {
+      for (const info of [1, { value: 2 }, { progress: 3, total: '4' }, { progress: 5, total: 5 }])
+        progress(info);
+      return {};
+    });
+    await caller.request('works', {}, { onProgress: ({ progress }) => got.push(progress) });
+    assert.deepEqual(got, [1, 5]);
+    assert.match((await texts(1))[0], /works reported progress as \{ value \}, which was not sent/);
+    server.close();
+    caller.close();
+  });
+});
 
 test('a handler that throws is seen in the app’s console, unless it means to or was cancelled', async () => {
   const controller = new AbortController();
@@ -281,6 +355,22 @@ describe('an option that nothing reads is named once, with the one that was prob
       'abp-bridge: limits has no option hartbeat: did you mean heartbeat?',
     ]);
     client.close();
+    app.close();
+  });
+
+  test('of a capability, and of the definition', async () => {
+    const handler = () => 1;
+    const app = exposed({
+      read: { handler, inputSchmea: {}, description: 'Reads' },
+      fine: handler,
+    });
+    app.set('late', { handler, readonly: true });
+    expose({ app: APP, capabilites: { handler } }).close();
+    assert.deepEqual((await texts(3)).sort(), [
+      'abp-bridge: capability late has no member readonly: did you mean readOnly?',
+      'abp-bridge: capability read has no member inputSchmea: did you mean inputSchema?',
+      'abp-bridge: the definition has no member capabilites: did you mean capabilities?',
+    ]);
     app.close();
   });
 
@@ -442,7 +532,10 @@ describe('several params in a row are refused, with the form that was meant:', (
       });
 
   test('and what stands there, but is undefined, is nothing', async () => {
-    const client = await pair({ sum: ran, outer: (_params, { call }) => call('sum', 1, {}, undefined) });
+    const client = await pair({
+      sum: ran,
+      outer: (_params, { call }) => call('sum', 1, {}, undefined),
+    });
     for (const name of ['sum', 'outer'])
       assert.equal((await client.call(name, 1, undefined, undefined)).data, 'ran');
   });
@@ -508,6 +601,120 @@ test('a handler that runs on after its cancel is named in the app’s console, o
   for (const end of ends) end();
   client.close();
   app.close();
+});
+
+test('breathe() without await is told, once, and its call ends as it would', async () => {
+  const rejected = mock.fn();
+  process.on('unhandledRejection', rejected);
+  const isDue = (breathe) => {
+    for (;;) if (breathe()) return;
+  };
+  const app = exposed({
+    'export.hasty': async (_params, { breathe }) => {
+      isDue(breathe);
+      isDue(breathe);
+      await new Promise(setImmediate);
+      return 'done';
+    },
+    // Each of these hears of a cancel.
+    'export.fine': async (_params, { breathe }) => {
+      await breathe();
+      const both = await Promise.all([1, 2].map(async (n) => (await breathe(), n)));
+      await Promise.race([breathe(), undefined]);
+      await breathe()?.then(() => {});
+      const later = breathe();
+      await later;
+      return both;
+    },
+  });
+  const client = await connect(channel.port2, { agent });
+  for (let i = 0; i < 3; i++) assert.deepEqual((await client.call('export.fine')).data, [1, 2]);
+  for (let i = 0; i < 2; i++) assert.equal((await client.call('export.hasty')).data, 'done');
+  const controller = new AbortController();
+  const stopped = client.call('export.hasty', {}, { signal: controller.signal });
+  controller.abort();
+  await stopped;
+  const [text] = await texts(1);
+  assert.match(
+    text,
+    /^abp-bridge: export\.hasty calls breathe\(\) without await.*await breathe\(\)/,
+  );
+  await new Promise(setImmediate);
+  assert.equal(rejected.mock.callCount(), 0);
+  process.off('unhandledRejection', rejected);
+  client.close();
+  app.close();
+});
+
+describe('a cancel that is read only when its call has ended', () => {
+  const AGENT_IN_A_THREAD = `
+    const { workerData: { entry, port, ended, words }, parentPort } = require('node:worker_threads');
+    import(entry).then(async ({ connect }) => {
+      const client = await connect(port, { agent: { name: 'a', version: '1' } });
+      for (const name of words) {
+        const controller = new AbortController();
+        const pending = client.call(name, {}, { signal: controller.signal });
+        Atomics.wait(ended, 0, 0); // until the handler runs
+        controller.abort();
+        Atomics.store(ended, 1, 1);
+        Atomics.notify(ended, 1);
+        const { success, cancelled } = await pending;
+        parentPort.postMessage([name, success, cancelled]);
+        Atomics.store(ended, 0, 0);
+        Atomics.store(ended, 1, 0);
+      }
+      client.close();
+      parentPort.close();
+    });`;
+
+  test('is told of the handler that let nothing in for long, and of no other', async (t) => {
+    const ended = new Int32Array(new SharedArrayBuffer(8));
+    let now = performance.now();
+    t.mock.method(performance, 'now', () => now);
+    const begun = () => {
+      Atomics.store(ended, 0, 1);
+      Atomics.notify(ended, 0);
+    };
+    /** Takes so many ms, in which the agent has its cancel sent. No turn passes. */
+    const block = (ms) => () => {
+      begun();
+      Atomics.wait(ended, 1, 0);
+      now += ms;
+      return 'done';
+    };
+    const app = exposed({
+      'export.crossed': block(0),
+      'export.blocked': block(1e9),
+      'export.breathing': async (_params, { breathe }) => {
+        begun();
+        for (;;) {
+          now += 1e6;
+          await breathe();
+        }
+      },
+    });
+    const words = ['export.crossed', 'export.breathing', 'export.blocked', 'export.blocked'];
+    const entry = new URL('../../packages/main/src/index.js', import.meta.url).href;
+    const workerData = { entry, ended, words, port: channel.port2 };
+    const options = { eval: true, workerData, transferList: [channel.port2] };
+    const results = [];
+    const worker = new Worker(AGENT_IN_A_THREAD, options).on('message', (each) =>
+      results.push(each),
+    );
+    await once(worker, 'exit');
+    assert.deepEqual(results, [
+      ['export.crossed', true, undefined],
+      ['export.breathing', false, true],
+      ['export.blocked', true, undefined],
+      ['export.blocked', true, undefined],
+    ]);
+    app.close();
+    const [text] = await texts(1);
+    assert.match(
+      text,
+      /^abp-bridge: export\.blocked ended, and its cancel was read only then.*breathe/,
+    );
+  });
 });
 
 const ENDS = {

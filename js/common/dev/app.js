@@ -1,10 +1,20 @@
 /** Tells an app's author, on the console, which agents were refused and which handlers do not stop. */
+import { safely } from '../errors.js';
+import { isObject } from '../values.js';
 import { warn } from '../warnings.js';
 
-/** Handlers that are warned of at most. */
-const MAX_BUSY = 100;
+/** Handlers, and what was done in them, that are warned of at most. */
+const MAX_TOLD = 100;
 /** @type {Set<string>} */
-const busy = new Set();
+const told = new Set();
+
+/** Warns once of what a handler does. @param {string} name of it @param {string} what @param {string} hint what helps, and where that is explained */
+function warnOnce(name, what, hint) {
+  const id = `${name} ${hint}`;
+  if (told.has(id) || told.size >= MAX_TOLD) return;
+  told.add(id);
+  warn(`${name} ${what}: ${hint}`);
+}
 
 /** Sessions of which it was said that another agent wants one: what began each, by its connection. @type {WeakMap<object, unknown>} */
 const held = new WeakMap();
@@ -40,11 +50,50 @@ export function tellRefused(origins, origin) {
 
 /** Warns once of a handler that ran on when its cancel had waited for it long enough. @param {string} name of the capability */
 export function warnOfHandler(name) {
-  if (busy.has(name) || busy.size >= MAX_BUSY) return;
-  busy.add(name);
-  const hint =
-    'give its signal to fetch and to what else takes one, or await breathe() in its loop';
-  warn(
-    `${name} still ran when its cancel had waited for limits.grace: ${hint} (docs/apps.md#long-work)`,
+  warnOnce(
+    name,
+    'still ran when its cancel had waited for limits.grace',
+    'give its signal to fetch and to what else takes one, or await breathe() in its loop (docs/apps.md#long-work)',
+  );
+}
+
+/** Warns once of a handler that lets nothing in. @param {string} name of the capability, or the task */
+export function warnOfBreathe(name) {
+  warnOnce(
+    name,
+    'calls breathe() without await, so its loop lets no cancel in',
+    'write await breathe() (docs/apps.md#long-work)',
+  );
+}
+
+/** Ms for which a cancel may have lain there, unread, before that is told: less is no more than two messages that cross. */
+const LATE = 250;
+
+/**
+ * Warns once of a call that ended without reading the cancel that was there.
+ * @param {{ name: string, duration: number } | undefined} call what took so many ms
+ * @param {unknown} at how many ms after it was made its agent asked it to stop; that of older versions does not say
+ */
+export function warnOfBlocking(call, at) {
+  if (!call || typeof at !== 'number') return;
+  const { name, duration } = call;
+  const late = Math.round(duration - at);
+  if (!(late >= LATE)) return;
+  warnOnce(
+    name,
+    `ended, and its cancel was read only then, though it had been sent ${late} ms before: no message was read meanwhile`,
+    'await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)',
+  );
+}
+
+/** Warns once of progress that was not sent. @param {string} who reported it @param {unknown} info */
+export function warnOfProgress(who, info) {
+  const shown = isObject(info)
+    ? `{ ${safely(() => Object.keys(info), []).join(', ')} }`
+    : typeof info;
+  warnOnce(
+    who,
+    `reported progress as ${shown.slice(0, 100)}, which was not sent`,
+    'write progress({ progress: 3, total: 10 }), in numbers (docs/apps.md#progress)',
   );
 }

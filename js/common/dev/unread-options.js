@@ -18,8 +18,8 @@ const MAX_WARNED = 100;
 const warned = new Set();
 
 /**
- * Warns once of each option that nothing reads.
- * @param {string} who whose options they are
+ * Warns once of each option, or member, that nothing reads.
+ * @param {string} who whose they are
  * @param {any} options
  * @param {Kinds} kinds of those that are read
  */
@@ -31,7 +31,8 @@ export function warnOfUnread(who, options, kinds) {
     warned.add(id);
     const near = similarName(name, names);
     const hint = near === undefined ? `it has ${names.join(', ')}` : `did you mean ${near}?`;
-    warn(`${who} has no option ${name.slice(0, 64)}: ${hint} (docs/errors.md#warnings)`);
+    const what = /^(capability|the definition)/.test(who) ? 'member' : 'option';
+    warn(`${who} has no ${what} ${name.slice(0, 64)}: ${hint} (docs/errors.md#warnings)`);
   }
   if (kinds.limits) warnOfUnread('limits', options?.limits, LIMITS);
 }

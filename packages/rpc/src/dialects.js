@@ -3,6 +3,7 @@
  * of each dialect are a row in src/rpc.c.
  */
 import * as rpc from './rpc-boundary.js';
+import { tell } from '../../../js/common/development.js';
 import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the option that takes it */
@@ -14,7 +15,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  * @property {(params: any, id: number, options: Partial<Record<Kind | 'resetTimeoutOnProgress', unknown>>) => unknown} ask the params of a request that
  *   wants what there are options for
  * @property {(params: unknown, kind: Kind) => unknown} wanted the token in a request's params, or undefined
- * @property {(token: unknown, info: any, request: { lastProgress: number }) => object | undefined} write the notification's
+ * @property {(token: unknown, info: any, request: { lastProgress: number, method: string }) => object | undefined} write the notification's
  *   params, or undefined if there is nothing new to say
  * @property {(params: unknown) => Reported} read `id` is that of the request which asked, as
  *   the token has it; undefined if no request of this side made the token
@@ -131,7 +132,9 @@ export const DIALECTS = {
       // Progress must rise.
       write(token, info, request) {
         const { progress, ...more } = typeof info === 'number' ? { progress: info } : Object(info);
-        if (!Number.isFinite(progress) || progress <= request.lastProgress) return undefined;
+        if (!Number.isFinite(progress) || !['number', 'undefined'].includes(typeof more.total))
+          return void tell((dev) => dev.warnOfProgress(request.method, info));
+        if (progress <= request.lastProgress) return undefined;
         request.lastProgress = progress;
         return { ...more, progress, progressToken: token };
       },

@@ -91,8 +91,12 @@ export function describe(name, entry, shown) {
     return given[member] ?? true;
   });
   const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
-  if (!Array.isArray(requirements) || !requirements.every(isRecord))
-    throw mistyped(what, 'requirements', 'a list of objects');
+  // Without `met` it would count as met.
+  if (
+    !Array.isArray(requirements) ||
+    !requirements.every((each) => isRecord(each) && 'met' in each)
+  )
+    throw mistyped(what, 'requirements', 'a list of { type, description, met }');
   for (const key of shown) requireJson(what, entry[key], key);
   const told = requirements.map(({ met: _met, ...rest }) => rest);
   requireJson(what, told, 'requirements');

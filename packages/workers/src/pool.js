@@ -592,7 +592,7 @@ export function serve(handlers, port = ownerPort()) {
           return token;
         },
         signal,
-        breathe: breatherOf(() => {
+        breathe: breatherOf(name, () => {
           signal.throwIfAborted();
           token.throwIfCancelled();
         }),

@@ -148,6 +148,15 @@ const OPTIONS = {
  */
 
 /**
+ * Connects to an app that is not in an iframe, and so needs no `origin`.
+ * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned
+ * @overload
+ * @param {ConnectTarget | Opener} target where the app is: a port or worker, or a function that opens a transport for each
+ *   session
+ * @param {ConnectOptions} options who calls (`agent`), and how
+ * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
+ */
+/**
  * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a function opens.
  * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned, or an object
  *   type with a function for each capability. Nothing is checked at run time
@@ -155,15 +164,6 @@ const OPTIONS = {
  * @param {HTMLIFrameElement | ConnectTarget | Opener} target where the app is: its iframe, port or worker, or a function
  *   that opens a transport for each session
  * @param {ConnectOptions & { origin: string }} options who calls (`agent`), and the app's exact origin
- * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
- */
-/**
- * Connects to an app that is not in an iframe, and so needs no `origin`.
- * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned
- * @overload
- * @param {ConnectTarget | Opener} target where the app is: a port or worker, or a function that opens a transport for each
- *   session
- * @param {ConnectOptions} options who calls (`agent`), and how
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  */
 /** @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options @returns {Promise<Client>} */

@@ -38,6 +38,31 @@ for (const compiler of COMPILERS.split(' ')) {
     assert.throws(wrong, ({ stdout }) => /of type '"report\.write"'/.test(stdout));
   });
 
+  test(`an iframe without its origin, or with a misspelt one, is told so: ${compiler}`, () => {
+    const said = (/** @type {string} */ options) => {
+      const code = `import { connect } from 'abp-bridge';
+export const connecting = (iframe: HTMLIFrameElement) => connect(iframe, ${options});
+`;
+      writeFileSync(join(project, 'origin.ts'), code);
+      const args = ['--strict', '--noEmit', '--target', 'es2022', '--lib', 'es2022,dom'];
+      const modules = ['--module', 'nodenext', '--moduleResolution', 'nodenext', 'origin.ts'];
+      try {
+        check(`${compiler}/bin/tsc`, ...args, ...modules);
+      } catch ({ stdout }) {
+        return stdout;
+      }
+      return '';
+    };
+    const agent = "agent: { name: 'x', version: '1' }";
+    assert.equal(said(`{ origin: 'https://app.example', ${agent} }`), '');
+    // What is said last is what it comes to; the oldest compiler goes through all kinds of targets before.
+    const last = (/** @type {string} */ text) => text.slice(text.lastIndexOf('verload'));
+    assert.match(last(said(`{ ${agent} }`)), /Property 'origin' is missing/);
+    const misspelt = last(said(`{ orgin: 'https://app.example', ${agent} }`));
+    assert.match(misspelt, /'orgin' does not exist .* Did you mean to write 'origin'\?/);
+    assert.doesNotMatch(misspelt, /SharedWorker/);
+  });
+
   test(`a misspelt member of a capability is named where it stands: ${compiler}`, () => {
     const folder = join(project, `members-${compiler}`);
     cpSync(join(root, 'templates/typescript'), folder, { recursive: true });

@@ -81,10 +81,10 @@ function checkForm(who, method, name, ...rest) {
   requireForm(who, `${method}(name, params, { signal })`, rest);
 }
 
-/** Checks a call that a handler makes through its context. @param {...unknown} args its name, its options, and what stands behind them */
-export function checkNested(...args) {
-  checkForm('call', 'call', ...args);
-  requireOptions('call', args[1], ENDING, true);
+/** Checks a call that a handler makes through its context. @param {unknown} name @param {unknown} options @param {unknown} more what stands behind them */
+export function checkNested(name, options, more) {
+  checkForm('call', 'call', name, options, more);
+  requireOptions('call', options, ENDING, true);
 }
 
 /** What callers are told of a call that is refused here. */

@@ -376,6 +376,27 @@ describe('the document under a call', () => {
     assert.deepEqual(await page.evaluate(() => window.settled), { outcome: 'finished' });
   });
 
+  test('gets another address: once that has loaded it answers, and so does what Back shows', async () => {
+    await open();
+    const told = await page.evaluate(async (origin) => {
+      const { iframe } = window;
+      const connectLoaded = async (change) => {
+        const loaded = new Promise((resolve) =>
+          iframe.addEventListener('load', resolve, { once: true }),
+        );
+        change();
+        await loaded;
+        const client = await window.connectTo(iframe, { origin });
+        const { data } = await client.call('echo', 1);
+        client.close();
+        return data;
+      };
+      const next = await connectLoaded(() => (iframe.src = `${iframe.src}&next=1`));
+      return [next, await connectLoaded(() => history.back())];
+    }, site.appOrigin);
+    assert.deepEqual(told, [1, 1]);
+  });
+
   test('is reloaded: the client reconnects, and nothing of the old session is heard', async () => {
     await open();
     const before = await page.evaluate(() => window.client.sessionId);

@@ -624,12 +624,7 @@ export class Endpoint {
   send(arg, record, text) {
     const { frames } = this;
     if (!isObject(text))
-      frames?.add(
-        FrameKind.CANCEL,
-        record.key,
-        text,
-        performance.now() - record.started,
-      );
+      frames?.add(FrameKind.CANCEL, record.key, text, performance.now() - record.started);
     else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
     else if (arg === abp.MSG_CANCEL_RESULT && frames) frames.addLater(text);

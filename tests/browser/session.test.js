@@ -378,22 +378,25 @@ describe('the document under a call', () => {
 
   test('gets another address: once that has loaded it answers, and so does what Back shows', async () => {
     await open();
-    const told = await page.evaluate(async (origin) => {
-      const { iframe } = window;
-      const connectLoaded = async (change) => {
-        const loaded = new Promise((resolve) =>
-          iframe.addEventListener('load', resolve, { once: true }),
-        );
-        change();
-        await loaded;
-        const client = await window.connectTo(iframe, { origin });
-        const { data } = await client.call('echo', 1);
-        client.close();
-        return data;
-      };
-      const next = await connectLoaded(() => (iframe.src = `${iframe.src}&next=1`));
-      return [next, await connectLoaded(() => history.back())];
-    }, site.appOrigin);
+    const told = await page.evaluate(
+      async ([src, origin]) => {
+        const { iframe } = window;
+        const connectLoaded = async (change) => {
+          const loaded = new Promise((resolve) =>
+            iframe.addEventListener('load', resolve, { once: true }),
+          );
+          change();
+          await loaded;
+          const client = await window.connectTo(iframe, { origin });
+          const { data } = await client.call('echo', 1);
+          client.close();
+          return data;
+        };
+        const next = await connectLoaded(() => (iframe.src = src));
+        return [next, await connectLoaded(() => history.back())];
+      },
+      [site.appUrl({ restart: true }), site.appOrigin],
+    );
     assert.deepEqual(told, [1, 1]);
   });
 

@@ -212,6 +212,27 @@ abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task);
  * says more. ABP_FATE_NONE if no such task is known. Changes nothing. */
 abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length);
 
+/* Whoever began the task, its reader, is to learn what became of the work, whatever happens to the
+ * answer that was to say it. The word is that of abp_task_became(); a void handle is left alone.
+ *
+ * Whoever did the work says what became of it, and may say it again as long as the word was RUNNING
+ * or UNKNOWN. It counts for more than what the state says, unless that is COMPLETED. Nothing comes
+ * of it before the task has ended. */
+void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate);
+/* The reader will not get the result by an answer of the task's own: it has cancelled its request,
+ * or the answer was lost. So it is, too, when a lease runs out. */
+void abp_task_leave(abp_tasks *tasks, abp_task task);
+/* The reader got the result of the task, which has ended. FORGET if nothing more can come of it:
+ * drop it then, by abp_task_forget(), unless the reader may ask for it once more. No errors. */
+int abp_task_hear(abp_tasks *tasks, abp_task task);
+/* What is to be told of the task with another answer to its reader, who is told it with this call:
+ * the word, if the reader has left and was told nothing, or was told RUNNING or UNKNOWN and there
+ * is another word by now. ABP_FATE_NONE if there is no news, or the task has not ended. */
+abp_fate abp_task_news(abp_tasks *tasks, abp_task task);
+/* What to know before the same work is begun again: RUNNING or UNKNOWN, and FINISHED if the reader
+ * did not get its result. Else ABP_FATE_NONE. */
+abp_fate abp_task_doubt(const abp_tasks *tasks, abp_task task);
+
 /* Somebody asks for the task to be cancelled. With `grace_ms` the executor, if one runs, has that
  * long to say how the task ended; with 0 it is canceled at once. `repeatable`: in this dialect a
  * canceled task may be cancelled again, and is answered as it is. Always one of ACK, WAIT, NAK.

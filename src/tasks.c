@@ -23,6 +23,9 @@ enum { CANCEL_ANSWERS = ABP_TASK_ACK | ABP_TASK_WAIT | ABP_TASK_NAK };
 /* Who else has worked on a task: an agent's other process, or the agent that a client hears of. */
 enum { TAKEN = 1, HEARD };
 
+/* Whether whoever began a task gets its result: not yet, not any more, or it has. */
+enum { WAITS, LEFT, ANSWERED };
+
 struct abp_tasks {
   abp_tasks_config config;
   struct call_table table; /* `memory` has the finished tasks, oldest first */
@@ -38,6 +41,9 @@ struct abp_tasks {
     uint8_t others; /* TAKEN or HEARD, where others have worked on it */
     uint8_t worked; /* a run has begun, here or elsewhere */
     uint8_t how;    /* the event by which the latest run that has begun returned */
+    uint8_t learnt; /* `fate` is the word of whoever did the work, */
+    uint8_t heard;  /* and this the one that whoever began the task was told last */
+    uint8_t reader; /* WAITS, LEFT, ANSWERED */
     uint32_t begun; /* that run */
     uint32_t epoch; /* how often the task was taken, this time included; 0 without a log */
     uint64_t lease; /* until when somebody has to ask for it; 0 is for ever */
@@ -325,13 +331,71 @@ abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task) {
   return (abp_fate)tasks->extras[slot].fate;
 }
 
-abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length) {
-  const uint32_t slot = slot_of(tasks, abp_task_find(tasks, id, length));
+static abp_fate became(const abp_tasks *tasks, uint32_t slot) {
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct extra *extra = &tasks->extras[slot];
   if (extra->said == ABP_TASK_COMPLETED) return ABP_FATE_FINISHED;
   if (extra->others == HEARD) return ABP_FATE_UNKNOWN;
   return extra->fate ? (abp_fate)extra->fate : ABP_FATE_RUNNING;
+}
+
+abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length) {
+  return became(tasks, slot_of(tasks, abp_task_find(tasks, id, length)));
+}
+
+/* --- Whoever began it --------------------------------------------------------------------------
+ */
+
+/* The slot of a task that has ended, or NO_CALL. */
+static uint32_t ended_slot(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  return slot != NO_CALL && abp_task_ended(state_of(tasks, slot)) ? slot : NO_CALL;
+}
+
+/* More may become known. */
+static int open(int fate) { return fate == ABP_FATE_RUNNING || fate == ABP_FATE_UNKNOWN; }
+
+void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate) {
+  const uint32_t slot = ended_slot(tasks, task);
+  if (slot == NO_CALL || fate == ABP_FATE_NONE || fate > ABP_FATE_FAILED) return;
+  struct extra *extra = &tasks->extras[slot];
+  if (extra->learnt && !open(extra->fate)) return;
+  extra->fate = (uint8_t)fate;
+  extra->learnt = 1;
+}
+
+void abp_task_leave(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL && tasks->extras[slot].reader == WAITS) tasks->extras[slot].reader = LEFT;
+}
+
+int abp_task_hear(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = ended_slot(tasks, task);
+  if (slot == NO_CALL) return 0;
+  struct extra *extra = &tasks->extras[slot];
+  extra->reader = ANSWERED;
+  extra->heard = (uint8_t)became(tasks, slot);
+  return abp_task_doubt(tasks, task) == ABP_FATE_NONE ? ABP_TASK_FORGET : 0;
+}
+
+abp_fate abp_task_news(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = ended_slot(tasks, task);
+  if (slot == NO_CALL) return ABP_FATE_NONE;
+  struct extra *extra = &tasks->extras[slot];
+  const abp_fate now = became(tasks, slot);
+  const int is_new =
+      extra->heard ? open(extra->heard) && extra->heard != (uint8_t)now : extra->reader == LEFT;
+  if (!is_new) return ABP_FATE_NONE;
+  extra->heard = (uint8_t)now;
+  return now;
+}
+
+abp_fate abp_task_doubt(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  const abp_fate now = became(tasks, slot);
+  const int finished = now == ABP_FATE_FINISHED && (tasks->extras[slot].reader != ANSWERED ||
+                                                    tasks->extras[slot].said != ABP_TASK_COMPLETED);
+  return finished || open(now) ? now : ABP_FATE_NONE;
 }
 
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
@@ -506,9 +570,10 @@ int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
     int verdict;
     if (watch)
       verdict = watched(tasks, slot, watch_due(watch, tasks->now));
-    else if (lease && lease <= tasks->now) /* nobody has asked, so nobody is answered */
+    else if (lease && lease <= tasks->now) { /* nobody has asked, so nobody is answered */
+      abp_task_leave(tasks, *task);
       verdict = abp_task_cancel(tasks, *task, tasks->config.grace_ms, 1) & ~CANCEL_ANSWERS;
-    else
+    } else
       verdict = step(tasks, slot, TE_GRACE);
     if (verdict) return verdict;
   }

@@ -55,6 +55,17 @@ int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_
 EXPORT("became") enum abp_fate became(abp_tasks *tasks, uint32_t length) {
   return abp_task_became(tasks, buffer, length);
 }
+EXPORT("learn") void learn(abp_tasks *tasks, abp_task task, enum abp_fate fate) {
+  abp_task_learn(tasks, task, fate);
+}
+EXPORT("leave") void leave(abp_tasks *tasks, abp_task task) { abp_task_leave(tasks, task); }
+EXPORT("hear") int32_t hear(abp_tasks *tasks, abp_task task) { return abp_task_hear(tasks, task); }
+EXPORT("news") enum abp_fate news(abp_tasks *tasks, abp_task task) {
+  return abp_task_news(tasks, task);
+}
+EXPORT("doubt") enum abp_fate doubt(abp_tasks *tasks, abp_task task) {
+  return abp_task_doubt(tasks, task);
+}
 EXPORT("cancel")
 int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {
   return abp_task_cancel(tasks, task, grace_ms, (int)repeatable);

@@ -443,6 +443,86 @@ static void what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered
   abp_tasks_free(tasks);
 }
 
+/* --- Whoever began it ------------------------------------------------------------------------- */
+
+static void whoever_left_a_task_is_told_once_what_became_of_it(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.grace_ms = 30};
+  abp_tasks *tasks = abp_tasks_new(&config, 0);
+  const abp_task stopped = add(tasks, "stopped"), kept = add(tasks, "kept"), late = add(tasks, "l");
+  abp_task due;
+  abp_task_start(tasks, stopped);
+  abp_task_start(tasks, kept);
+  abp_task_start(tasks, late);
+  abp_task_leave(tasks, stopped);
+  abp_task_learn(tasks, stopped, ABP_FATE_FINISHED); /* nothing comes of it before the end */
+  assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_NONE);
+  abp_task_cancel(tasks, stopped, 30, 1);
+  abp_task_says(tasks, stopped, 1, ABP_TASK_CANCELED, 0);
+  abp_task_returns(tasks, stopped, 1, ABP_TASK_RETURNED);
+  abp_task_learn(tasks, stopped, ABP_FATE_NONE);
+  abp_task_learn(tasks, stopped, (abp_fate)(ABP_FATE_FAILED + 1));
+  assert_int_equal(became(tasks, "stopped"), ABP_FATE_STOPPED);
+  abp_task_learn(tasks, stopped, ABP_FATE_UNKNOWN); /* by the word of whoever did the work */
+  assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_UNKNOWN);
+  assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_NONE);
+  abp_task_learn(tasks, stopped, ABP_FATE_FINISHED); /* known by now */
+  abp_task_learn(tasks, stopped, ABP_FATE_STOPPED);  /* and decided once */
+  assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_FINISHED);
+  assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_NONE);
+  /* Of one whose answer came there is no news. */
+  assert_int_equal(abp_task_hear(tasks, kept), 0); /* not yet */
+  abp_task_returns(tasks, kept, 1, ABP_TASK_RETURNED);
+  assert_int_equal(abp_task_hear(tasks, kept), ABP_TASK_FORGET);
+  abp_task_leave(tasks, kept);
+  assert_int_equal(abp_task_news(tasks, kept), ABP_FATE_NONE);
+  /* Who lets a lease run out has left. */
+  abp_task_lease(tasks, late, 10);
+  abp_tasks_advance(tasks, 10);
+  assert_true(abp_tasks_next(tasks, &due) & ABP_TASK_ABORT);
+  abp_tasks_advance(tasks, 40);
+  abp_tasks_next(tasks, &due);
+  assert_int_equal(abp_task_news(tasks, late), ABP_FATE_RUNNING);
+  abp_task_returns(tasks, late, 1, ABP_TASK_RETURNED);
+  assert_int_equal(abp_task_news(tasks, late), ABP_FATE_FINISHED);
+  abp_task_forget(tasks, late);
+  abp_task_leave(tasks, late); /* void handles */
+  abp_task_learn(tasks, late, ABP_FATE_FAILED);
+  assert_int_equal(abp_task_hear(tasks, late), 0);
+  assert_int_equal(abp_task_news(tasks, late), ABP_FATE_NONE);
+  assert_int_equal(abp_task_doubt(tasks, late), ABP_FATE_NONE);
+  abp_tasks_free(tasks);
+}
+
+static void work_that_may_be_done_is_in_doubt_until_its_result_is_heard(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.grace_ms = 30};
+  static const struct {
+    abp_fate said; /* with FAILED; NONE: the task is completed */
+    abp_fate before, after;
+  } rows[] = {{ABP_FATE_NONE, ABP_FATE_FINISHED, ABP_FATE_NONE},
+              {ABP_FATE_FINISHED, ABP_FATE_FINISHED, ABP_FATE_FINISHED},
+              {ABP_FATE_RUNNING, ABP_FATE_RUNNING, ABP_FATE_RUNNING},
+              {ABP_FATE_UNKNOWN, ABP_FATE_UNKNOWN, ABP_FATE_UNKNOWN},
+              {ABP_FATE_STOPPED, ABP_FATE_NONE, ABP_FATE_NONE},
+              {ABP_FATE_UNSTARTED, ABP_FATE_NONE, ABP_FATE_NONE},
+              {ABP_FATE_FAILED, ABP_FATE_NONE, ABP_FATE_NONE}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    abp_tasks *tasks = abp_tasks_new(&config, 0);
+    const abp_task task = add(tasks, "a");
+    abp_task_start(tasks, task);
+    assert_int_equal(abp_task_doubt(tasks, task), ABP_FATE_RUNNING);
+    if (rows[i].said) abp_task_says(tasks, task, 1, ABP_TASK_FAILED, 0);
+    abp_task_returns(tasks, task, 1, ABP_TASK_RETURNED);
+    abp_task_learn(tasks, task, rows[i].said);
+    assert_int_equal(abp_task_doubt(tasks, task), rows[i].before);
+    const int forget = rows[i].after ? 0 : ABP_TASK_FORGET;
+    assert_int_equal(abp_task_hear(tasks, task), forget);
+    assert_int_equal(abp_task_doubt(tasks, task), rows[i].after);
+    abp_tasks_free(tasks);
+  }
+}
+
 static void a_record_says_who_owns_the_task_and_who_does_no_longer(void **state) {
   (void)state;
   const int gone = ABP_TASK_ABORT | ABP_TASK_FORGET;
@@ -899,6 +979,8 @@ int main(void) {
       cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
       cmocka_unit_test(of_a_task_that_was_another_processs_nothing_is_known),
       cmocka_unit_test(what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered),
+      cmocka_unit_test(whoever_left_a_task_is_told_once_what_became_of_it),
+      cmocka_unit_test(work_that_may_be_done_is_in_doubt_until_its_result_is_heard),
       cmocka_unit_test(a_record_says_who_owns_the_task_and_who_does_no_longer),
       cmocka_unit_test(a_cancel_that_is_stored_first_decides),
       cmocka_unit_test(a_task_that_is_cancelled_before_its_run_is_stored_does_not_run),

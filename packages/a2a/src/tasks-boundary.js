@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 918534548;
+export const ABI = 1923628360;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -135,6 +135,11 @@ export const CONFIG = {
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, state: TaskState, what: number) => number} says
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, how: TaskReturn) => number} returns
  * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Fate} became
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, fate: Fate) => void} learn
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => void} leave
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} hear
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => Fate} news
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => Fate} doubt
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number, repeatable: number) => number} cancel
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, ms: number) => void} lease
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, lasting: number) => number} subscribe

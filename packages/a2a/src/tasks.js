@@ -3,6 +3,7 @@
  * MCP's. The core knows the state of each task, how many there may be, how long an ended one is kept, and when nobody asks any more for one
  * that runs. Whoever uses the table keeps the values: the work, its result, a question.
  */
+import { FATES } from '../../../js/driver/abp-boundary.js';
 import { STATES } from './dialects.js';
 import * as core from './tasks-boundary.js';
 import { TaskTable, ready } from './tasks-core.js';
@@ -10,6 +11,10 @@ import { TaskTable, ready } from './tasks-core.js';
 export { ready };
 
 /** @import { State } from './dialects.js' */
+/** @import { CallOutcome } from '../../../js/types/outcome.js' */
+
+/** @param {number} fate @returns {CallOutcome | undefined} */
+const wordOf = (fate) => (fate ? FATES[fate] : undefined);
 
 /**
  * @typedef {object} Work What somebody has begun, which a task stands for.
@@ -53,6 +58,32 @@ export class Task {
   /** The work is over: its task has completed, unless it was said how it ended. */
   returns() {
     this.obey(this.#table.returns(this.#handle, this.#table.run(this.#handle), core.TASK_RETURNED));
+  }
+
+  /** What became of the work of a task that has ended, by the word of whoever did it. @param {unknown} [outcome] */
+  learn(outcome) {
+    const fate = /** @type {core.Fate} */ (Math.max(0, FATES.indexOf(outcome)));
+    this.#table.learn(this.#handle, fate);
+  }
+
+  /** Whoever began it gets its result by no answer of its own. */
+  leave() {
+    this.#table.leave(this.#handle);
+  }
+
+  /** Whoever began it has the result. @returns {boolean} whether nothing more can come of it: then it can be forgotten */
+  hear() {
+    return this.#table.hear(this.#handle) !== 0;
+  }
+
+  /** What whoever began it is to be told with another answer, which this is part of; undefined if that is nothing. */
+  news() {
+    return wordOf(this.#table.news(this.#handle));
+  }
+
+  /** What to know before the same work is begun again: `running`, `unknown`, or `finished` without the result; else undefined. */
+  get doubt() {
+    return wordOf(this.#table.doubt(this.#handle));
   }
 
   /** The work shall stop. It says how its task ends, within a grace period. */

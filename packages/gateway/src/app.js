@@ -25,10 +25,12 @@ import { unlessAborted } from './waiting.js';
  * @property {number} [timeout] ms
  * @property {OnProgress} [onProgress]
  * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler streams
+ * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one is not made again
+ * @property {string | null} [memory] the memory that must know the key; null if none can
  * @property {Ask} [ask] absent: whoever calls can be asked nothing
  *
- * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[] }} Result `isTool`: a page's WebMCP
- *   tool returned it; `chunks`: what was streamed before the data (where the handler returned nothing, they are the data);
+ * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[], memory?: string }} Result `isTool`: a page's WebMCP
+ *   tool returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where the handler returned nothing, they are the data);
  *   `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
  */
 
@@ -145,6 +147,12 @@ export class App {
       onCapabilitiesChanged: this.#announce,
     };
     if (this.#page) return this.#page.connect(options);
+    const before = this.#client;
+    if (before && !(before instanceof BorrowedApp)) {
+      // The same agent: it may ask what became of its calls.
+      await before.reconnect();
+      return before;
+    }
     const dial = () => {
       const socket = new WebSocket(this.url, { maxPayload: MAX_PAYLOAD });
       return webSocketTransport(/** @type {import('abp-bridge/websocket').Socket} */ (socket));
@@ -220,6 +228,11 @@ export class App {
       });
     }
     if (client instanceof BorrowedApp) return client.call(name, params, options);
+    const memory = client.memory?.id;
+    if (options.memory !== undefined && options.memory !== memory)
+      return failed('DISCONNECTED', 'The app no longer knows this key: it was loaded again', {
+        metadata: { outcome: 'unknown' },
+      });
     /** @type {import('./unattended.js').Download[]} */
     const downloads = [];
     this.#calls.set(options, downloads);
@@ -236,6 +249,9 @@ export class App {
       const files = response.success ? await this.#filesOf(downloads, signal) : [];
       return {
         ...response,
+        ...(memory && { memory }),
+        // Reading it asks the app, which may know more later.
+        ...(!response.success && response.settled && { settled: response.settled }),
         ...(isTool && { isTool }),
         ...(files.length && { downloads: files }),
       };
@@ -305,8 +321,11 @@ export class App {
  * @param {CallOptions} options
  * @returns {Promise<Result>}
  */
-async function callStreamed(client, name, params, { signal, timeout, onProgress, onChunk }) {
+async function callStreamed(client, name, params, { onChunk, ...given }) {
+  const { signal, timeout, onProgress, idempotencyKey } = given;
   const options = { signal, timeout, onProgress };
+  // A stream has no key.
+  if (idempotencyKey) return client.call(name, params, { ...options, idempotencyKey });
   if (!client.features.streams) return client.call(name, params, options);
   const stream = client.stream(name, params, options);
   /** @type {unknown[]} */

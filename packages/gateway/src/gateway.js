@@ -9,7 +9,7 @@
  *   request for what becomes of a call; `mcp-methods.js` has its tools, tasks and resources.
  * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of the core's. Its progress
  *   (`progress.js`) and its questions (`questions.js`) go to the request that waits; its response becomes a tool's result (`results.js`,
- *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`). If that takes long, the request is answered with a
+ *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that takes long, the request is answered with a
  *   task or a handle, and another one asks for the run.
  * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when nobody asks for it any more, and
  *   how long its result is kept. Here are values: what apps said last, results, questions, files.
@@ -17,6 +17,7 @@
  */
 import { discover, isPublic } from 'abp-bridge/discover';
 import { hasStopped } from './app.js';
+import { identify, repeatOf } from './earlier.js';
 import { InvalidRequest } from './errors.js';
 import { MAX_MESSAGE, ResultFiles } from './files.js';
 import { learn, recall } from './profile.js';
@@ -180,35 +181,52 @@ export class Gateway {
    * @param {boolean} caller.canAsk whether it can be asked
    * @param {import('./runs.js').Owner} caller.owner which session it is
    * @param {AbortSignal} [caller.signal] of its request: nothing is begun once that is aborted
+   * @param {string | number} [caller.requestId]
+   * @param {Record<string, unknown>} [caller.meta] of its request
    * @returns {Promise<Run>}
    * @throws {InvalidRequest} when there is no such tool, or no room
    */
-  async start(name, args, { canAsk, owner, signal }) {
+  async start(name, args, { canAsk, owner, signal, requestId, meta }) {
+    const identity = identify(meta, owner, name, args);
+    const { key: idempotencyKey } = identity;
     if (!this.#names.meaningOf(name)) await unlessAborted(this.listTools(), signal);
     const { target, capability } = this.#names.meaningOf(name) ?? {};
     if (!target || capability === undefined)
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);
     const listed = toolNamed(target, name);
     const outputSchema = listed?.outputSchema;
+    const { before, doubt } = this.runs.sameAs(identity);
     const run = new Run(this.runs, {
       tool: name,
       owner,
+      identity,
+      requestId,
       promisesData: outputSchema !== undefined,
       canAsk,
       execute: async (options) => {
         const change = listed && (await this.#changeOf(target, listed, options.signal));
         if (change) {
           const result = failureOf('CAPABILITY_UNAVAILABLE', change, { retryable: true });
-          return { cancelled: false, result };
+          return { result, outcome: 'unstarted' };
         }
-        const response = await target.app.call(capability, args ?? {}, options);
+        // A key is known to the memory that the first call was made to, and to no other.
+        const memory = idempotencyKey && before?.result && (before.memory ?? null);
+        const keyed = { ...options, idempotencyKey, memory };
+        const response = await target.app.call(capability, args ?? {}, keyed);
         const { files } = this;
         const { checker } = target;
         const { progress } = run;
         const delivery = { outputSchema, files, checker, owner, progress };
-        return { cancelled: hasStopped(response), result: await toolResult(response, delivery) };
+        return {
+          ...response,
+          cancelled: hasStopped(response),
+          result: await toolResult(response, delivery),
+          outcome: response.success ? 'finished' : response.metadata?.outcome,
+        };
       },
     });
+    if (before && doubt && !idempotencyKey && !listed?.annotations?.readOnlyHint)
+      run.repeats = repeatOf(before, doubt);
     return run;
   }
 

@@ -3,6 +3,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { UserError, log, usageError } from './errors.js';
+import { lineOf } from './texts.js';
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
@@ -46,13 +47,22 @@ export async function serveGuarded({ what, where, path }, values, handle) {
   /** @type {Set<string>} */
   const hosts = new Set(values['allow-host']);
 
+  const answersTo = () =>
+    `This server answers to ${[...hosts].join(', ')}; --allow-host NAME allows another name`;
+
   const server = createServer((request, response) => {
     const { host = '', origin, authorization = '', ...headers } = request.headers;
     const respond = (/** @type {Problem} */ problem) => handle(request, response, problem);
     // A name that was rebound to this machine is no way in.
-    if (!hosts.has(host)) return respond({ status: 403, message: 'Host not allowed' });
+    if (!hosts.has(host)) {
+      const message = `Host ${lineOf(host)} is not allowed. ${answersTo()}`;
+      return respond({ status: 403, message });
+    }
     if (origin !== undefined) {
-      if (!origins.has(origin)) return respond({ status: 403, message: 'Origin not allowed' });
+      if (!origins.has(origin)) {
+        const message = `Origin ${lineOf(origin)} is not allowed: --allow-origin allows one`;
+        return respond({ status: 403, message });
+      }
       // The pages that were named may read what they are answered.
       response.setHeader('access-control-allow-origin', origin);
       response.setHeader('access-control-expose-headers', 'mcp-session-id, www-authenticate');
@@ -78,6 +88,7 @@ export async function serveGuarded({ what, where, path }, values, handle) {
   hosts.add(address);
   const url = `http://${address}${path}`;
   log(`serves ${what} at ${url}`);
+  log(answersTo());
   if (given === undefined) log(`clients must send: Authorization: Bearer ${token}`);
   return { server, url };
 }

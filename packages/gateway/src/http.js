@@ -12,6 +12,7 @@ import {
 import { serveGuarded } from './http-guard.js';
 import { createServer } from './mcp-server.js';
 import { log } from './errors.js';
+import { newOwner } from './runs.js';
 import { lineOf } from './texts.js';
 
 /** Bytes of a request. */
@@ -89,7 +90,7 @@ export async function serveHttp(gateway, values) {
 
   /** @returns {Promise<Session>} */
   async function openSession() {
-    const owner = {};
+    const owner = newOwner();
     const server = createServer(gateway, 'legacy', { owner, exchange: () => exchange.getStore() });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
@@ -111,7 +112,10 @@ export async function serveHttp(gateway, values) {
     if (Number(incoming.headers['content-length']) > MAX_BODY)
       return refusal(413, `A request may have at most ${MAX_BODY} bytes`);
     const request = toRequest(incoming);
-    const own = { drained: () => drained(outgoing) };
+    const written = new Promise((resolve) =>
+      outgoing.once('close', () => resolve(outgoing.writableFinished)),
+    );
+    const own = { drained: () => drained(outgoing), written, isLost: () => gone.aborted };
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
       return exchange.run(own, serveLegacy, request, outgoing);

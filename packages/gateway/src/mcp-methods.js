@@ -126,7 +126,7 @@ function serveTools(server) {
   });
 
   server.handle('tools/call', async ({ name, arguments: args = {}, task }, ctx) => {
-    const { signal, inputResponses, requestState } = ctx.mcpReq;
+    const { signal, id, _meta: meta, inputResponses, requestState } = ctx.mcpReq;
     const state = requestState();
     const comeBack = (/** @type {string} */ binding) =>
       runs.resume(String(state), binding, owner, inputResponses);
@@ -137,23 +137,24 @@ function serveTools(server) {
       if (name === CANCEL) run.abort('the client cancelled');
       const event = name !== STATUS && (await server.attend(run, ctx, { patience }));
       if (event === 'asked' && server.canAsk(ctx)) return inputRequired(run, binding);
-      return run.result ?? stillRunning(run);
+      if (run.result) runs.heard(run);
+      return server.tell(run.result ?? stillRunning(run), run, ctx);
     }
     const binding = JSON.stringify([name, args]);
-    const caller = { canAsk: server.canAsk(ctx), owner, signal };
+    const caller = { canAsk: server.canAsk(ctx), owner, signal, requestId: id, meta };
     const run = state === undefined ? await gateway.start(name, args, caller) : comeBack(binding);
     const isTask = !isModern && task;
     const event = isTask ? 'late' : await server.attend(run, ctx, { patience, owns: true });
-    if (event === 'ended') {
-      void runs.release(run);
-      return run.result;
+    if (event === 'ended' && run.result) {
+      server.onceWritten((isWhole) => (isWhole ? runs.heard(run) : runs.left(run)));
+      return server.tell(run.result, run, ctx);
     }
     server.handOver(run, ctx);
     if (event === 'asked') return inputRequired(run, binding);
     if (isTask) return { task: legacyTask(run), content: [] };
     return server.knowsTasks(ctx)
       ? { resultType: 'task', ...extensionTask(run), content: [] }
-      : stillRunning(run, true);
+      : server.tell(stillRunning(run, true), run, ctx);
   });
 }
 
@@ -201,7 +202,9 @@ function serve(server, methods, check) {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {
       if (typeof params?.taskId !== 'string') throw new InvalidRequest('taskId must be a string');
       check?.(ctx);
-      return handler(server.gateway.runs.find(params?.taskId, server.owner), ctx);
+      const run = server.gateway.runs.find(params?.taskId, server.owner);
+      if (run.result) server.gateway.runs.heard(run);
+      return handler(run, ctx);
     };
     server.handle(`tasks/${method}`, handle, true);
   }
@@ -235,12 +238,13 @@ function serveTasks(server) {
 /** Serves `tasks/…` of 2025-11-25. @param {McpServer} server */
 function serveLegacyTasks(server) {
   const { runs } = server.gateway;
-  server.handle('tasks/list', () => ({ tasks: runs.of(server.owner).map(legacyTask) }), true);
+  server.handle('tasks/list', () => ({ tasks: runs.named(server.owner).map(legacyTask) }), true);
   serve(server, {
     get: legacyTask,
     result: async (run, ctx) => {
       const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
       await server.attend(run, ctx, { patience: Infinity, meta });
+      server.gateway.runs.heard(run);
       return { ...run.result, _meta: { ...run.result?._meta, ...meta } };
     },
     cancel: async (run) => {

@@ -5,6 +5,7 @@ import {
   ProtocolErrorCode,
   Server,
 } from '@modelcontextprotocol/server';
+import { identify, withEarlier } from './earlier.js';
 import { InvalidRequest, UserError } from './errors.js';
 import { TASKS, serveMethods } from './mcp-methods.js';
 import { progressSender } from './progress.js';
@@ -39,6 +40,8 @@ const ANY_PARAMS = {
  *
  * @typedef {object} Exchange A request and its answer over HTTP.
  * @property {() => Promise<void>} drained resolves when the client reads
+ * @property {Promise<boolean>} written resolves with whether all of the answer was sent
+ * @property {() => boolean} isLost whether the client has closed it before
  * @property {AbortSignal} [gone] where that cancels the request, aborts when the client has closed the answer before it had all of it
  */
 
@@ -122,9 +125,37 @@ export class McpServer extends Server {
 
   /** Cancels a run that its client knows nothing of. @param {Run} run @param {AbortSignal} signal @returns {never} */
   #abandon(run, signal) {
-    run.abort(reasonOf(signal));
-    void this.gateway.runs.release(run);
+    this.#stop(run, signal);
     this.#refuseCancelled();
+  }
+
+  /** The client has cancelled a call, or left it: no answer may follow. @param {Run} run @param {{ reason?: any }} cancel */
+  #stop(run, cancel) {
+    run.abort(reasonOf(cancel));
+    this.gateway.runs.left(run);
+  }
+
+  /** Calls back with whether the client got all of the answer, or of its connection. @param {(isWhole: boolean) => void} callback */
+  onceWritten(callback) {
+    const { written = Promise.resolve(true) } = this.exchange?.() ?? {};
+    void written.then(callback);
+  }
+
+  /**
+   * A result, and what the client did not hear of its earlier calls.
+   * @param {import('./results.js').ToolResult} result
+   * @param {Run} run whose it is
+   * @param {Context} ctx
+   */
+  tell(result, run, { mcpReq }) {
+    const { runs, patience } = this.gateway;
+    // Nobody reads it.
+    if (mcpReq.signal.aborted || this.exchange?.()?.isLost()) return result;
+    const { reader } = identify(mcpReq._meta, this.owner, run.tool, {});
+    const canAsk = (/** @type {Run} */ { owner }) => patience !== Infinity && owner === this.owner;
+    const { told, ...more } = withEarlier(result, runs, { reader, run, canAsk });
+    this.onceWritten((isWhole) => told.forEach((each) => isWhole || runs.left(each)));
+    return more.result;
   }
 
   /** Nobody reads the answer to a request that was cancelled. @returns {never} */
@@ -144,7 +175,7 @@ export class McpServer extends Server {
     for (const each of [signal, left]) if (each.aborted) this.#abandon(run, each);
     run.isNamed = true;
     run.touch();
-    left.addEventListener('abort', () => run.abort(reasonOf(left)), { once: true });
+    left.addEventListener('abort', () => this.#stop(run, left), { once: true });
     this.#handed.set(id, run);
     void run.ended.then(() => this.#handed.get(id) === run && this.#handed.delete(id));
   }
@@ -159,7 +190,8 @@ export class McpServer extends Server {
     const [{ method, params }] = given;
     if (method !== 'notifications/cancelled') return;
     const { requestId, reason } = { ...params };
-    this.#handed.get(requestId)?.abort(reasonOf({ reason }));
+    const run = this.#handed.get(requestId);
+    if (run) this.#stop(run, { reason });
   }
 
   /**

@@ -15,19 +15,33 @@ import { deferred, unlessAborted } from './waiting.js';
 
 /** Calls under way, and results that are kept, of all clients. */
 const MAX_RUNS = 1024;
-/** How long a result is kept, a question waits for its answer, and a handle for somebody to ask for it, in ms. */
+/** How long a question waits for its answer, and a handle for somebody to ask for it, in ms. */
 export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
+/** How long a result is kept, and what became of a call whose answer its client did not get. */
+export const REMEMBERED = 60 * 60_000;
 
 /**
- * @typedef {object | undefined} Owner the session of a client; undefined where the protocol has none. What has no owner
+ * @typedef {{ readonly id: string } | undefined} Owner the session of a client; undefined where the protocol has none. What has no owner
  *   belongs to whoever knows its id
  * @typedef {import('./questions.js').Form} Form
+ * @typedef {object} Ended What became of a call.
+ * @property {import('./results.js').ToolResult} result
+ * @property {boolean} [cancelled] whether it has stopped
+ * @property {string} [outcome] what became of its work
+ * @property {Promise<import('./outcomes.js').Became>} [settled] the same, when more is known
+ * @property {string} [memory] what knows its key
  * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
  *   app's that is open
  */
 
 /** What nobody can guess. */
 const unguessable = () => randomBytes(24).toString('base64url');
+
+/** A session that begins. */
+export const newOwner = () => ({ id: unguessable() });
+
+/** Of a call that nobody asks for. @type {import('./earlier.js').Identity} */
+const UNKNOWN = { reader: undefined, key: undefined, work: undefined, shown: '' };
 
 export class Run {
   id = unguessable();
@@ -46,14 +60,21 @@ export class Run {
   isNamed = false;
   /** What its client must bring back, and for which request. @type {{ state: string, binding: string } | undefined} */
   round;
+  /** What its answer says of an earlier call that was the same. @type {ReturnType<typeof import('./earlier.js').repeatOf> | undefined} */
+  repeats;
+  /** When its client stopped waiting for its answer. @type {Date | undefined} */
+  leftAt;
+  /** What was learnt of its work after its result. @type {import('./outcomes.js').Became | undefined} */
+  became;
+  /** Which memory of its app knows its key. @type {string | undefined} */
+  memory;
   /** Hears of progress while a request waits for this. @type {(info: import('./progress.js').Info) => void} */
   onProgress = () => {};
   /** Settles when it has ended; never rejects. @type {Promise<void>} */
   ended;
-  #task;
   #controller = new AbortController();
-  /** @type {string | undefined} */
-  #reason;
+  /** Why it was to stop. @type {string | undefined} */
+  reason;
   /** Resolves with the next change of state. @type {ReturnType<typeof deferred<undefined>>} */
   #wake = deferred();
   /** Questions are asked one after the other. @type {Promise<unknown>} */
@@ -69,15 +90,19 @@ export class Run {
    * @param {Owner} [options.owner]
    * @param {boolean} [options.promisesData] whether the tool has an output schema
    * @param {boolean} options.canAsk whether whoever called can be asked
-   * @param {(options: import('./app.js').CallOptions) => Promise<{ cancelled: boolean, result: import('./results.js').ToolResult }>} options.execute
+   * @param {import('./earlier.js').Identity} [options.identity] who called, and what
+   * @param {string | number} [options.requestId] of the request
+   * @param {(options: import('./app.js').CallOptions) => Promise<Ended>} options.execute
    */
-  constructor(runs, { tool, owner, promisesData = false, canAsk, execute }) {
+  constructor(runs, { tool, owner, promisesData = false, canAsk, execute, ...about }) {
     this.tool = tool;
+    this.identity = about.identity ?? UNKNOWN;
+    this.requestId = about.requestId;
     this.promisesData = promisesData;
     this.owner = owner;
     const task = runs.tasks.begin(this.id, this);
     if (!task) throw new InvalidRequest('Too many calls are in flight');
-    this.#task = task;
+    this.task = task;
     const { signal } = this.#controller;
     const report = (/** @type {import('./progress.js').Info} */ info) => {
       this.progress = info;
@@ -97,19 +122,28 @@ export class Run {
       ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
     })
       // A result that cannot be handed on is this call's misfortune, and nobody else's.
-      .catch((error) => ({ cancelled: false, result: undelivered(error) }))
-      .then(({ cancelled, result }) => {
+      .catch((error) => ({ result: undelivered(error), outcome: 'finished' }))
+      .then((/** @type {Ended} */ { cancelled, result, outcome, settled, memory }) => {
         this.result = result;
-        task.says(cancelled && signal.aborted ? 'canceled' : 'completed');
+        this.memory = memory;
+        const stopped = cancelled && signal.aborted;
+        task.says(stopped ? 'canceled' : result.isError ? 'failed' : 'completed');
         task.returns();
+        task.learn(outcome);
+        void settled?.then((became) => {
+          this.became = became;
+          task.learn(became.outcome);
+        });
         this.onState();
       });
   }
 
   /** In MCP's words. */
   get state() {
-    const { state } = this.#task;
+    const { state } = this.task;
     if (state === 'canceled') return 'cancelled';
+    // A result that says so.
+    if (state === 'failed') return 'completed';
     return state === 'input-required' ? 'input_required' : state;
   }
 
@@ -125,21 +159,21 @@ export class Run {
     const unasked = this.question
       ? 'the question was not answered in time'
       : 'the client stopped asking for the result';
-    this.#controller.abort(this.#reason ?? unasked);
+    this.#controller.abort(this.reason ?? unasked);
     this.question?.settle(DECLINED);
   }
 
   /** Cancels it. @param {string} reason */
   abort(reason) {
-    this.#reason ??= reason;
+    this.reason ??= reason;
     // An app that waits for an answer could not say how it stops.
     this.question?.settle(DECLINED);
-    this.#task.cancel();
+    this.task.cancel();
   }
 
   /** Somebody asks for it, and has to ask again while no request waits for it. */
   touch() {
-    this.#task.lease(this.#waiting ? 0 : PATIENCE_WITH_CLIENTS);
+    this.task.lease(this.#waiting ? 0 : PATIENCE_WITH_CLIENTS);
   }
 
   /** @param {1 | -1} more 1 when a request begins to wait for it, -1 when it stops */
@@ -183,13 +217,13 @@ export class Run {
       if (this.question !== pending) return;
       // At once: whoever answers looks next whether something is asked.
       this.question = undefined;
-      this.#task.says('working');
+      this.task.says('working');
       resolve(response);
     };
     const pending = { key: `question-${++this.#questions}`, form, settle, answered };
     this.question = pending;
     over.addEventListener('abort', () => settle(DECLINED), { once: true });
-    this.#task.says('input-required');
+    this.task.says('input-required');
     return answered;
   }
 
@@ -229,12 +263,25 @@ export class Runs {
   tasks = new Tasks({
     maxTasks: MAX_RUNS,
     remembered: MAX_RUNS,
-    rememberFor: PATIENCE_WITH_CLIENTS,
+    rememberFor: REMEMBERED,
   });
 
   /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {Owner} owner */
-  of(owner) {
+  named(owner) {
     return this.tasks.all.filter((run) => owner && run.owner === owner && run.isNamed);
+  }
+
+  /** The calls of a client. @param {import('./earlier.js').Identity['reader']} reader */
+  of(reader) {
+    return this.tasks.all.filter(({ identity }) => reader && identity.reader === reader);
+  }
+
+  /** The latest call that was the same, and what to know of it. @param {import('./earlier.js').Identity} identity */
+  sameAs({ reader, work }) {
+    const isSame = (/** @type {Run} */ { identity }) =>
+      work !== undefined && identity.work === work && identity.reader === reader;
+    const before = this.tasks.all.findLast((run) => isSame(run) && run.task.doubt);
+    return { before, doubt: before?.task.doubt };
   }
 
   /** @param {unknown} id @param {Owner} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */
@@ -273,12 +320,26 @@ export class Runs {
     this.tasks.forget(run.id);
   }
 
-  /** Cancels what nobody can ask for any more. @param {object} owner a session that has ended */
+  /** Its client has the result of one that has ended. @param {Run} run */
+  heard(run) {
+    const isOver = run.task.hear() || run.identity.work === undefined;
+    if (isOver && !run.isNamed) this.tasks.forget(run.id);
+  }
+
+  /** Its client does not get the answer, so it hears with another one what becomes of it. @param {Run} run */
+  left(run) {
+    run.leftAt ??= new Date();
+    run.task.leave();
+    if (run.identity.work === undefined && !run.isNamed) void this.release(run);
+  }
+
+  /** Cancels what nobody can ask for any more. @param {NonNullable<Owner>} owner a session that has ended */
   leave(owner) {
     for (const run of this.tasks.all) {
       if (run.owner !== owner) continue;
       run.abort('the client disconnected');
-      void this.release(run);
+      if (run.identity.reader === owner.id) void this.release(run);
+      else this.left(run);
     }
   }
 }

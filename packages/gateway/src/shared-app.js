@@ -6,6 +6,7 @@
  *     call { id, name, … }          an app's result; progress and chunks are the request's progress
  *     cancel { id, reason }         tells a call's handler why; the result says what became of it
  *     ask { id, question }          the other way: an answer to the app
+ *     settled { id, became }        the other way: more is known of what became of a call
  *     capabilities { capabilities } the other way: they have changed
  *     release                       to let go of the profile
  */
@@ -67,12 +68,12 @@ export function shareApp(channel, app) {
     const client = await app.open().catch(({ message }) => refuseWith(message));
     return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
   });
-  peer.handle('call', async ({ id, name, params, timeout, owner, asks }, { progress, request }) => {
+  peer.handle('call', async ({ id, name, params, owner, asks, ...more }, { progress, request }) => {
     if (!owners.has(owner)) owners.set(owner, {});
     const stop = new AbortController();
     const ended = app.call(name, params, {
+      ...more,
       signal: stop.signal,
-      timeout,
       owner: owners.get(owner),
       onProgress: (info) => progress({ info }),
       onChunk: (text, count) => progress({ text, count }),
@@ -84,8 +85,12 @@ export function shareApp(channel, app) {
       }),
     });
     calls.set(id, { stop, ended });
-    const result = await ended;
+    const { settled, ...response } = /** @type {Result & { settled?: Promise<unknown> }} */ (
+      await ended
+    );
     calls.delete(id);
+    void settled?.then((became) => peer.notify('settled', { id, became }));
+    const result = { ...response, ...(settled && { isOpen: true }) };
     // Blobs cannot be sent; their bytes can.
     return toPlain(result, ({ bytes, ...found }, rest) => ({ ...rest, ...found, content: bytes }));
   });
@@ -134,6 +139,8 @@ export class BorrowedApp {
   #capabilities = [];
   /** What the calls under way were given, by number. @type {Map<number, CallOptions>} */
   #calls = new Map();
+  /** Hear what became of calls, when that is known. @type {Map<number, (became: unknown) => void>} */
+  #open = new Map();
   /** Clients, by number. @type {WeakMap<object, number>} */
   #owners = new WeakMap();
   #last = 0;
@@ -148,6 +155,10 @@ export class BorrowedApp {
     peer.onNotification('capabilities', ({ capabilities }) => {
       this.#capabilities = capabilities;
       onChange();
+    });
+    peer.onNotification('settled', ({ id, became }) => {
+      this.#open.get(id)?.(became);
+      this.#open.delete(id);
     });
     peer.handle('ask', async ({ id, question }, { signal }) => {
       try {
@@ -190,7 +201,7 @@ export class BorrowedApp {
 
   /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
   async call(name, params, options) {
-    const { signal, timeout, owner, onProgress, onChunk, ask } = options;
+    const { signal, timeout, owner, idempotencyKey, memory, onProgress, onChunk, ask } = options;
     const id = ++this.#last;
     this.#calls.set(id, options);
     const cancel = () => {
@@ -200,12 +211,18 @@ export class BorrowedApp {
     signal?.addEventListener('abort', cancel);
     if (owner && !this.#owners.has(owner)) this.#owners.set(owner, id);
     const number = owner ? this.#owners.get(owner) : 0;
-    const about = { id, name, params, timeout, owner: number, asks: Boolean(ask) };
+    const key = { idempotencyKey, memory };
+    const about = { id, name, params, timeout, owner: number, asks: Boolean(ask), ...key };
+    const settled = new Promise((resolve) => this.#open.set(id, resolve));
     try {
-      return await this.#peer.request('call', about, {
+      const { isOpen, ...result } = await this.#peer.request('call', about, {
         onProgress: ({ info, text, count }) => (info ? onProgress?.(info) : onChunk?.(text, count)),
       });
+      if (isOpen) return { ...result, settled };
+      this.#open.delete(id);
+      return result;
     } catch (error) {
+      this.#open.delete(id);
       const { data, message } = /** @type {RpcError & { data?: any }} */ (error);
       return data?.closedBy
         ? failed('DISCONNECTED', ENDED, { retryable: true })

@@ -4,6 +4,7 @@ import { appOf } from '../app.js';
 import { log, seconds, usageError } from '../errors.js';
 import { Gateway } from '../gateway.js';
 import { createServer } from '../mcp-server.js';
+import { newOwner } from '../runs.js';
 import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
 import { deferred } from '../waiting.js';
@@ -63,7 +64,7 @@ function serveStdio(gateway) {
   /** @type {ReturnType<typeof createServer> | undefined} */
   let server;
   // There is one client.
-  const owner = {};
+  const owner = newOwner();
   gateway.listeners.add(() => void server?.sendToolListChanged().catch(() => {}));
   const transport = new StdioServerTransport();
   const served = serve(({ era }) => (server = createServer(gateway, era, { owner })), {

@@ -1,0 +1,185 @@
+/**
+ * Earlier calls of a client: what became of those whose answer it did not get goes along with its next result, and a call that repeats
+ * one says so. Which they are, and what is still to be told of each, the core knows (`abp-bridge/tasks`); here are the words.
+ * docs/gateway.md says what a client may rely on.
+ */
+import { createHash } from 'node:crypto';
+import { InvalidRequest } from './errors.js';
+import { OUTCOME, sentenceOf } from './outcomes.js';
+import { cleanText, jsonText } from './texts.js';
+
+/** In the `_meta` of `tools/call`: who calls, where sessions do not say it or end; and the name of the work. */
+const CLIENT = 'abp-bridge/client';
+const KEY = 'abp-bridge/idempotencyKey';
+/** In that of its result. */
+const EARLIER = 'abp-bridge/earlier';
+const REPEATS = 'abp-bridge/repeats';
+
+/** Earlier calls that one result names, in sentences and in `_meta`; of others it says how many. */
+const MAX_SENTENCES = 8;
+const MAX_NAMED = 64;
+/** Characters of a call's arguments that are shown, and of a text by which a client or its work is known. */
+const MAX_SHOWN = 200;
+const MAX_NAME = 256;
+
+/**
+ * @typedef {import('./runs.js').Run} Run
+ * @typedef {import('./results.js').ToolResult} ToolResult
+ * @typedef {ReturnType<typeof identify>} Identity
+ */
+
+/** @param {Record<string, unknown> | undefined} meta @param {string} member */
+function nameIn(meta, member) {
+  const name = meta?.[member];
+  if (name === undefined) return undefined;
+  const isName = typeof name === 'string' && name.isWellFormed() && !name.includes('\0');
+  if (isName && name && name.length <= MAX_NAME) return name;
+  throw new InvalidRequest(
+    `_meta[${JSON.stringify(member)}] must be a well-formed string of 1 to ${MAX_NAME} characters, without NUL`,
+    { member },
+  );
+}
+
+/** JSON of which two are the same if the values are, in whatever order their members come. @param {unknown} value */
+const canonical = (value) =>
+  JSON.stringify(value, (_name, each) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+
+/** @param {unknown} value */
+const digest = (value) => createHash('sha256').update(canonical(value)).digest('base64url');
+
+/** Whoever has no session shares its keys with all who have the token. */
+const NOBODY = { id: '' };
+
+/**
+ * Who makes a call, and what it is. Only hashes are kept of what is compared.
+ * @param {Record<string, unknown> | undefined} meta of the request
+ * @param {import('./runs.js').Owner} owner its session, if there is one
+ * @param {string} tool @param {unknown} args
+ * @throws {InvalidRequest} when a name is none
+ */
+export function identify(meta, owner, tool, args) {
+  const client = nameIn(meta, CLIENT);
+  const key = nameIn(meta, KEY);
+  // What a client calls itself is nobody's session.
+  const reader = client === undefined ? owner?.id : `client ${digest(client)}`;
+  const isKnown = reader !== undefined || key !== undefined;
+  return {
+    /** Whom to tell; undefined where nobody could be told apart. */
+    reader,
+    /** What the app knows the work by. */
+    key: key && digest([reader ?? NOBODY.id, key]),
+    /** Calls of which this is the same are the same, of one reader. */
+    work: isKnown ? digest([tool, key === undefined ? { args } : { key }]) : undefined,
+    shown: cleanText(jsonText(args), MAX_SHOWN),
+  };
+}
+
+/** @param {Date} date */
+const timeOf = (date) => `${date.toISOString().slice(11, 16)} UTC`;
+
+/**
+ * What is told of an earlier call.
+ * @param {Run} run @param {string} outcome the word of the core
+ * @param {boolean} canAsk whether its result can be had by its handle
+ */
+function described(run, outcome, canAsk) {
+  const { result, reason, leftAt = run.createdAt, requestId, tool, id } = run;
+  const isSuccess = result !== undefined && !result.isError;
+  const report = run.became?.report ?? /** @type {any} */ (result?._meta?.[OUTCOME])?.report;
+  const how = reason
+    ? `stopped at ${timeOf(leftAt)} (${reason})`
+    : `whose answer was lost at ${timeOf(leftAt)}`;
+  const links = isSuccess ? result.content.filter(({ type }) => type === 'resource_link') : [];
+  const kept = [
+    links.length && `Its file is there: ${links.map(({ name }) => name).join(', ')}.`,
+    canAsk && `Its result is kept: call_wait gives it for the handle ${id}.`,
+  ];
+  // The error of a call that was stopped says only that.
+  const { code, message } = /** @type {any} */ (result?._meta?.['abp-bridge/error']) ?? {};
+  const failure =
+    code && code !== 'CANCELLED' ? `: ${code}: ${cleanText(message, MAX_SHOWN)}` : '.';
+  const sentence = isSuccess
+    ? ['It had finished.', ...kept].filter(Boolean).join(' ')
+    : sentenceOf({ outcome, report, progress: run.progress }) || `It failed${failure}`;
+  if (isSuccess && canAsk) run.isNamed = true;
+  return {
+    text: `${tool} ${run.identity.shown}, ${how}. ${sentence}`,
+    links,
+    said: {
+      ...{ tool, requestId, at: leftAt.toISOString(), ...(reason && { reason }), outcome },
+      ...(report !== undefined && { report }),
+      ...(isSuccess && canAsk && { handle: id }),
+    },
+  };
+}
+
+/**
+ * A result with what its client did not hear of its earlier calls, each once.
+ * @param {ToolResult} result
+ * @param {import('./runs.js').Runs} runs
+ * @param {object} to
+ * @param {Identity['reader']} to.reader
+ * @param {Run} to.run whose result it is
+ * @param {(run: Run) => boolean} to.canAsk whether it can ask for the result of a call by its handle
+ * @returns {{ result: ToolResult, told: Run[] }} `told`: of these it hears with it
+ */
+export function withEarlier(result, runs, { reader, run, canAsk }) {
+  const { repeats } = run;
+  run.repeats = undefined;
+  const news = runs
+    .of(reader)
+    .map((each) => ({ each, outcome: each === run ? undefined : each.task.news() }))
+    .filter(({ outcome }) => outcome !== undefined);
+  if (!news.length && !repeats) return { result, told: [] };
+  const told = news.map(({ each }) => each);
+  const calls = news
+    .slice(0, MAX_NAMED)
+    .map(({ each, outcome }) => described(each, String(outcome), canAsk(each)));
+  const spoken = calls.slice(0, MAX_SENTENCES);
+  const more = news.length - spoken.length;
+  const lines = [
+    ...(spoken.length ? ['Of earlier calls, not of this one:'] : []),
+    ...spoken.map(({ text }) => `- ${text}`),
+    ...(more ? [`- and ${more} more calls, whose answers you did not get.`] : []),
+    ...(repeats ? [repeats.text] : []),
+  ];
+  return {
+    told,
+    result: {
+      ...result,
+      // The data stand first: that is where clients look.
+      content: [
+        ...result.content,
+        { type: 'text', text: lines.join('\n') },
+        ...spoken.flatMap(({ links }) => links),
+      ],
+      _meta: {
+        ...result._meta,
+        ...(calls.length && {
+          [EARLIER]: {
+            calls: calls.map(({ said }) => said),
+            more: news.length - calls.length,
+          },
+        }),
+        ...(repeats && { [REPEATS]: repeats.said }),
+      },
+    },
+  };
+}
+
+/** What each says of the same call that was made before. @type {Record<string, string>} */
+const BEFORE = {
+  running: 'was still running when this one began',
+  finished: 'had run to its end, and its result did not reach you',
+  unknown: 'may have done its work: that is not known',
+};
+
+/** What the answer to a call says of one that was the same. @param {Run} before @param {string} outcome */
+export const repeatOf = ({ createdAt, requestId }, outcome) => ({
+  text: `The same call, with the same arguments, was made at ${timeOf(createdAt)}, and ${BEFORE[outcome]}. This one ran all the same. Calls with the same _meta["${KEY}"] run once.`,
+  said: { outcome, requestId, at: createdAt.toISOString() },
+});

@@ -15,9 +15,8 @@ const KEY = 'abp-bridge/idempotencyKey';
 const EARLIER = 'abp-bridge/earlier';
 const REPEATS = 'abp-bridge/repeats';
 
-/** Earlier calls that one result names, in sentences and in `_meta`; of others it says how many. */
-const MAX_SENTENCES = 8;
-const MAX_NAMED = 64;
+/** Earlier calls that one result names; of others it says how many. */
+const MAX_TOLD = 16;
 /** Characters of a call's arguments that are shown, and of a text by which a client or its work is known. */
 const MAX_SHOWN = 200;
 const MAX_NAME = 256;
@@ -51,9 +50,6 @@ const canonical = (value) =>
 /** @param {unknown} value */
 const digest = (value) => createHash('sha256').update(canonical(value)).digest('base64url');
 
-/** Whoever has no session shares its keys with all who have the token. */
-const NOBODY = { id: '' };
-
 /**
  * Who makes a call, and what it is. Only hashes are kept of what is compared.
  * @param {Record<string, unknown> | undefined} meta of the request
@@ -70,8 +66,8 @@ export function identify(meta, owner, tool, args) {
   return {
     /** Whom to tell; undefined where nobody could be told apart. */
     reader,
-    /** What the app knows the work by. */
-    key: key && digest([reader ?? NOBODY.id, key]),
+    /** What the app knows the work by. Whoever has no session shares its keys with all who have the token. */
+    key: key && digest([reader ?? '', key]),
     /** Calls of which this is the same are the same, of one reader. */
     work: isKnown ? digest([tool, key === undefined ? { args } : { key }]) : undefined,
     shown: cleanText(jsonText(args), MAX_SHOWN),
@@ -137,13 +133,12 @@ export function withEarlier(result, runs, { reader, run, canAsk }) {
   if (!news.length && !repeats) return { result, told: [] };
   const told = news.map(({ each }) => each);
   const calls = news
-    .slice(0, MAX_NAMED)
+    .slice(0, MAX_TOLD)
     .map(({ each, outcome }) => described(each, String(outcome), canAsk(each)));
-  const spoken = calls.slice(0, MAX_SENTENCES);
-  const more = news.length - spoken.length;
+  const more = news.length - calls.length;
   const lines = [
-    ...(spoken.length ? ['Of earlier calls, not of this one:'] : []),
-    ...spoken.map(({ text }) => `- ${text}`),
+    ...(calls.length ? ['Of earlier calls, not of this one:'] : []),
+    ...calls.map(({ text }) => `- ${text}`),
     ...(more ? [`- and ${more} more calls, whose answers you did not get.`] : []),
     ...(repeats ? [repeats.text] : []),
   ];
@@ -155,16 +150,11 @@ export function withEarlier(result, runs, { reader, run, canAsk }) {
       content: [
         ...result.content,
         { type: 'text', text: lines.join('\n') },
-        ...spoken.flatMap(({ links }) => links),
+        ...calls.flatMap(({ links }) => links),
       ],
       _meta: {
         ...result._meta,
-        ...(calls.length && {
-          [EARLIER]: {
-            calls: calls.map(({ said }) => said),
-            more: news.length - calls.length,
-          },
-        }),
+        ...(calls.length && { [EARLIER]: { calls: calls.map(({ said }) => said), more } }),
         ...(repeats && { [REPEATS]: repeats.said }),
       },
     },

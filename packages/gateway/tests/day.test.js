@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { KINDS, connectClient } from './support/clients.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
@@ -145,14 +146,14 @@ test('over HTTP, hosts and pages that were named may ask, whatever the case of B
     ...['mcp', app.url, '--http', '0.0.0.0:0', '--token', TOKEN],
     ...['--allow-host', 'gateway.example', '--allow-origin', 'https://page.example'],
   ]);
+  const names = lineMatching(child.stderr, /This server answers to/);
   const line = await lineMatching(child.stderr, /serves MCP at/);
   const port = Number(/:(\d+)\/mcp/.exec(line)[1]);
   const ask = (method, headers) =>
     new Promise((resolve, reject) => {
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
       const sent = request({ port, host: '127.0.0.1', path: '/mcp', method, headers }, (answer) => {
-        answer.resume();
-        resolve(answer);
+        text(answer).then((body) => resolve(Object.assign(answer, { body })), reject);
       });
       sent.on('error', reject);
       sent.end(method === 'POST' ? body : undefined);
@@ -163,7 +164,15 @@ test('over HTTP, hosts and pages that were named may ask, whatever the case of B
     const { statusCode } = await ask('POST', { host: allowed, authorization });
     assert.ok(![401, 403].includes(statusCode), `${statusCode}`);
   }
-  assert.equal((await ask('POST', { host: 'evil.example', authorization })).statusCode, 403);
+  const refused = await ask('POST', { host: 'other.example', authorization });
+  assert.equal(refused.statusCode, 403);
+  // It says which names it answers to, and how to allow another, at its start and when it refuses one.
+  const said = `This server answers to gateway.example, gateway.example:${port}, 0.0.0.0:${port}; --allow-host NAME allows another name`;
+  assert.equal((await names).replace(/^abp-bridge-gateway: /, ''), said);
+  assert.equal(
+    JSON.parse(refused.body).error.message,
+    `Host other.example is not allowed. ${said}`,
+  );
   assert.equal((await ask('POST', { host, authorization: 'bearer other' })).statusCode, 401);
   const preflight = {
     'access-control-request-method': 'POST',
@@ -182,6 +191,10 @@ test('over HTTP, hosts and pages that were named may ask, whatever the case of B
   assert.deepEqual(
     [evil.statusCode, evil.headers['access-control-allow-origin']],
     [403, undefined],
+  );
+  assert.match(
+    evil.body,
+    /Origin https:\/\/evil\.example is not allowed: --allow-origin allows one/,
   );
   child.kill('SIGTERM');
   await once(child, 'close');

@@ -23,7 +23,7 @@ import { sentenceOf } from '../src/outcomes.js';
 import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';
 import { progressSender } from '../src/progress.js';
-import { PATIENCE_WITH_CLIENTS, Run, Runs } from '../src/runs.js';
+import { PATIENCE_WITH_CLIENTS, REMEMBERED, Run, Runs } from '../src/runs.js';
 import { SchemaChecker } from '../src/schema-checker.js';
 import { formOf, responseOf } from '../src/questions.js';
 import { ResultFiles, makeTemporaryFolder, removeFolder } from '../src/files.js';
@@ -365,15 +365,15 @@ test('a requestState is good for the session that got it, and for no other', asy
   run.isNamed = true;
   for (const other of [two, undefined]) {
     assert.throws(() => runs.find(run.id, other), /call is unknown/);
-    assert.deepEqual(runs.of(other), []);
+    assert.deepEqual(runs.named(other), []);
   }
-  assert.deepEqual(runs.of(one), [run]);
+  assert.deepEqual(runs.named(one), [run]);
   assert.equal(runs.find(run.id, one), run);
   run.abort('done');
   await run.ended;
 });
 
-test('a call that nobody asks for is cancelled, and its result is kept for as long', async (t) => {
+test('a call that nobody asks for is cancelled, and its result is kept for an hour', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const runs = new Runs();
   const [left, awaited] = [asking(runs), asking(runs)].map(({ run }) => run);
@@ -388,6 +388,8 @@ test('a call that nobody asks for is cancelled, and its result is kept for as lo
   t.mock.timers.tick(2 * PATIENCE_WITH_CLIENTS + 10); // the timers count from a clock that stands still
   await awaited.ended;
   assert.equal(awaited.state, 'cancelled');
+  assert.equal(runs.find(left.id), left);
+  t.mock.timers.tick(2 * REMEMBERED);
   assert.throws(() => runs.find(left.id), /no longer kept/);
 });
 

@@ -284,4 +284,38 @@ export const FAULTS = [
     to: 'return;',
     by: 'tests/node/transports.test.js',
   },
+
+  // --- What the gateway tells ---------------------------------------------------------------------------
+  {
+    room: 'gateway',
+    promise: 'what became of a call that was stopped is told with the next result',
+    file: 'packages/gateway/src/mcp-server.js',
+    from: 'run.abort(reasonOf(cancel));\n    this.gateway.runs.left(run);',
+    to: 'run.abort(reasonOf(cancel));',
+    by: 'packages/gateway/tests/earlier.test.js',
+  },
+  {
+    room: 'gateway',
+    promise: "no client is told what became of another one's calls",
+    file: 'packages/gateway/src/runs.js',
+    from: 'reader && identity.reader === reader',
+    to: 'reader ?? identity',
+    by: 'packages/gateway/tests/earlier.test.js',
+  },
+  {
+    room: 'gateway',
+    promise: 'what was told with an answer that is lost is told again',
+    file: 'packages/gateway/src/mcp-server.js',
+    from: 'isWhole || runs.left(each)',
+    to: 'isWhole',
+    by: 'packages/gateway/tests/earlier.test.js',
+  },
+  {
+    room: 'gateway',
+    promise: 'a call that may have run is not made again where the app has forgotten its key',
+    file: 'packages/gateway/src/app.js',
+    from: 'options.memory !== undefined && options.memory !== memory',
+    to: 'options.memory === memory && memory === null',
+    by: 'packages/gateway/tests/earlier.test.js',
+  },
 ];

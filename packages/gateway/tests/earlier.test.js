@@ -258,6 +258,32 @@ test('of more calls than a result names it says how many', async () => {
   await raw.closed;
 });
 
+test('a call that was answered with a handle, and is stopped by the id of its request, is told of', async () => {
+  const raw = await startRaw(['mcp', app.url, '--patience', '0.1']);
+  const id = raw.call('work_stops');
+  const { result } = await raw.answerTo(id);
+  const { handle } = result._meta['abp-bridge/call'];
+  await written('stops began');
+  raw.cancel(id, 'changed my mind');
+  await written('stops stopped');
+  let said;
+  while (!said) {
+    const next = await raw.answerTo(raw.call('text_echo', { text: 'x' }));
+    said = next.result._meta?.[EARLIER];
+  }
+  const { at, ...rest } = said.calls[0];
+  assert.ok(Date.parse(at));
+  assert.deepEqual(rest, {
+    ...{ tool: 'work_stops', requestId: id, reason: 'changed my mind', outcome: 'stopped' },
+    report: { applied: 12, remaining: 28 },
+  });
+  // Who asks by the handle is told all the same.
+  const asked = await raw.use('call_wait', handle);
+  assert.equal(asked._meta['abp-bridge/outcome'].outcome, 'stopped');
+  raw.child.stdin.end();
+  await raw.closed;
+});
+
 test('over HTTP in the older version a response that is lost is told of, and its result can be had', async () => {
   const post = (message, headers, signal) =>
     fetch(url, {

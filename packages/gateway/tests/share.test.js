@@ -82,6 +82,28 @@ test('a second client has the tools and its own questions, and takes the browser
   second.write({ id: question.id, result: { action: 'accept', content: { confirmed: true } } });
   assert.match(textOf((await second.answerTo(asking)).result), /"confirmed":true/);
 
+  // A key counts in the other's browser, too, and what became of what was stopped there is told.
+  const keyed = { _meta: { 'abp-bridge/idempotencyKey': 'once' } };
+  const before = site.lines.length;
+  for (let i = 0; i < 2; i++) {
+    const { result } = await second.answerTo(second.call('work_slow', { ms: 1 }, keyed));
+    assert.deepEqual(result.structuredContent, { took: 1 });
+  }
+  const stopped = second.call('work_hang');
+  await site.logged(/hang started/, before);
+  assert.equal(site.lines.slice(before).filter((line) => /slow done/.test(line)).length, 1);
+  second.cancel(stopped, 'enough');
+  await site.logged(/hang aborted/, before);
+  let earlier;
+  while (!earlier) {
+    const { result } = await second.answerTo(second.call('number_add', { a: 1, b: 2 }));
+    earlier = result._meta?.['abp-bridge/earlier'];
+  }
+  assert.deepEqual(
+    earlier.calls.map(({ tool, outcome }) => [tool, outcome]),
+    [['work_hang', 'stopped']],
+  );
+
   const from = site.lines.length;
   const id = second.call('work_hang');
   await site.logged(/hang started/, from);

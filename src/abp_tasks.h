@@ -220,7 +220,8 @@ abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length
  * of it before the task has ended. */
 void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate);
 /* The reader will not get the result by an answer of the task's own: it has cancelled its request,
- * or the answer was lost. So it is, too, when a lease runs out. */
+ * or an answer was lost, that of the task or the one that told the news of it. So it is, too, when
+ * a lease runs out. */
 void abp_task_leave(abp_tasks *tasks, abp_task task);
 /* The reader got the result of the task, which has ended. FORGET if nothing more can come of it:
  * drop it then, by abp_task_forget(), unless the reader may ask for it once more. No errors. */

@@ -366,7 +366,9 @@ void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate) {
 
 void abp_task_leave(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  if (slot != NO_CALL && tasks->extras[slot].reader == WAITS) tasks->extras[slot].reader = LEFT;
+  if (slot == NO_CALL) return;
+  tasks->extras[slot].reader = LEFT;
+  tasks->extras[slot].heard = ABP_FATE_NONE;
 }
 
 int abp_task_hear(abp_tasks *tasks, abp_task task) {

@@ -275,7 +275,7 @@ describe('over HTTP', () => {
     await (await hanging).text();
   });
 
-  test('in the older version a response that is lost takes its result along, unless that is a task', async () => {
+  test('in the older version a response that is lost cannot be resumed; a task keeps its result', async () => {
     const params = {
       protocolVersion: '2025-11-25',
       capabilities: {},

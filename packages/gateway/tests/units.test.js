@@ -19,6 +19,7 @@ import { executor } from '../src/commands/a2a.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
 import { extensionTask, legacyTask } from '../src/mcp-methods.js';
+import { McpServer } from '../src/mcp-server.js';
 import { sentenceOf } from '../src/outcomes.js';
 import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';
@@ -306,11 +307,12 @@ test('for a client that does not read, progress waits within bounds, and the las
 });
 
 /** A run whose app asks as often as it is told to, and stops when it is told to. */
-function asking(runs, owner) {
+function asking(runs, owner, identity) {
   let ask;
   const run = new Run(runs, {
     tool: 'x',
     owner,
+    identity,
     canAsk: true,
     execute: (options) =>
       new Promise((resolve) => {
@@ -431,6 +433,33 @@ test('a call that was cancelled, and has finished all the same, has completed', 
   finish({ cancelled: false, result: { content: [] } });
   await run.ended;
   assert.equal(run.state, 'completed');
+});
+
+test('what is told with an answer that is not sent as a whole is told again, and with one that nobody reads not at all', async () => {
+  const runs = new Runs();
+  const owner = { id: 'session' };
+  const identity = { reader: owner.id, key: undefined, work: 'w', shown: '{}' };
+  const [stopped, asked] = [asking(runs, owner, identity), asking(runs, owner)].map(
+    ({ run }) => run,
+  );
+  stopped.abort('the user pressed stop');
+  runs.left(stopped);
+  await stopped.ended;
+  const gateway = { runs, patience: 1000, serverInfo: { name: 'g', version: '1' } };
+  const tell = async (isWhole, isLost = false) => {
+    const written = Promise.resolve(isWhole);
+    const exchange = () => ({ written, isLost: () => isLost });
+    const server = new McpServer(gateway, 'legacy', { owner, exchange });
+    const ctx = { mcpReq: { signal: new AbortController().signal } };
+    const { _meta } = server.tell({ content: [] }, asked, ctx);
+    await written;
+    return _meta?.['abp-bridge/earlier'].calls.length ?? 0;
+  };
+  assert.equal(await tell(false, true), 0);
+  assert.equal(await tell(false), 1);
+  assert.equal(await tell(true), 1);
+  assert.equal(await tell(true), 0);
+  asked.abort('done');
 });
 
 test('a schema is checked by a thread that is ended when it takes too long, and begun again', async () => {

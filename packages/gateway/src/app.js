@@ -30,8 +30,8 @@ import { unlessAborted } from './waiting.js';
  * @property {Ask} [ask] absent: whoever calls can be asked nothing
  *
  * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[], memory?: string }} Result `isTool`: a page's WebMCP
- *   tool returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where the handler returned nothing, they are the data);
- *   `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
+ *   tool returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where the handler returned
+ *   nothing, they are the data); `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
  */
 
 /** How long a page may take to load, and an app to answer, in ms. */

@@ -9,8 +9,8 @@
  *   request for what becomes of a call; `mcp-methods.js` has its tools, tasks and resources.
  * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of the core's. Its progress
  *   (`progress.js`) and its questions (`questions.js`) go to the request that waits; its response becomes a tool's result (`results.js`,
- *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that takes long, the request is answered with a
- *   task or a handle, and another one asks for the run.
+ *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that
+ *   takes long, the request is answered with a task or a handle, and another one asks for the run.
  * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when nobody asks for it any more, and
  *   how long its result is kept. Here are values: what apps said last, results, questions, files.
  * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.

@@ -62,7 +62,7 @@ export class Run {
   round;
   /** What its answer says of an earlier call that was the same. @type {ReturnType<typeof import('./earlier.js').repeatOf> | undefined} */
   repeats;
-  /** When its client stopped waiting for its answer. @type {Date | undefined} */
+  /** When it was to stop, or its answer was lost. @type {Date | undefined} */
   leftAt;
   /** What was learnt of its work after its result. @type {import('./outcomes.js').Became | undefined} */
   became;
@@ -156,10 +156,11 @@ export class Run {
 
   /** The core: it shall stop. What becomes of it, the app decides. */
   onAbort() {
-    const unasked = this.question
+    this.reason ??= this.question
       ? 'the question was not answered in time'
       : 'the client stopped asking for the result';
-    this.#controller.abort(this.reason ?? unasked);
+    this.leftAt ??= new Date();
+    this.#controller.abort(this.reason);
     this.question?.settle(DECLINED);
   }
 

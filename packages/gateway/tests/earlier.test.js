@@ -37,7 +37,9 @@ const written = (word, times = 1) =>
 /** Lets go of the handlers that wait. */
 let open = () => {};
 let gate;
-const close = () => (gate = new Promise((resolve) => (open = resolve)));
+const close = () => {
+  gate = new Promise((resolve) => (open = resolve));
+};
 beforeEach(() => {
   done.length = 0;
   close();
@@ -111,7 +113,7 @@ before(async () => {
 after(async () => {
   http.kill('SIGTERM');
   await once(http, 'close');
-  await app.close();
+  app.close();
 });
 
 const connect = async (t, kind, way, options = {}) => {
@@ -449,7 +451,8 @@ test('where the app was loaded again, a call with the key of one that may have r
   const { port } = own;
   own.cut();
   assert.match((await first).content[0].text, /Whether its work was done is not known/);
-  await own.close();
+  own.close();
+  await own.closed;
   own = await startSocketApp(capabilities, { port });
   t.after(() => own.close());
   open();

@@ -24,7 +24,7 @@ export async function startSocketApp(capabilities, { limits, port = 0 } = {}) {
       app.close();
       server.close();
       server.clients.forEach((socket) => socket.terminate());
-      return once(server, 'close');
     },
+    closed: once(server, 'close'),
   };
 }

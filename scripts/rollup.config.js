@@ -19,7 +19,7 @@ const LATER = {
   'app-parts': 'app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
     common/dev/unread-options common/dev/unsent`,
-  'agent-parts': 'agent/retry session/capability-support',
+  'agent-parts': 'agent/answers agent/retry session/capability-support',
   streams: 'session/streams',
   memory: 'packages/keys/src/local-store packages/keys/src/memory',
   trace: 'packages/inspector/src/trace',
@@ -102,8 +102,7 @@ const copiedForLater = {
 };
 
 /** What only the sides have. */
-const OWN =
-  /\/js\/(app\/(?!waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+const OWN = /\/js\/(app\/(?!waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what

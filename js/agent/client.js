@@ -21,10 +21,9 @@ import {
   isOpen,
   isRepeatable,
   progressInfo,
-  readResponse,
   unstarted,
 } from '../wire/messages.js';
-import { endUnread, isStream, markedTransfer, transferOf } from '../common/transfer.js';
+import { endUnread, isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
 import { watchIframe } from '../transports/iframe-watcher.js';
@@ -625,25 +624,14 @@ export class Client {
         : abp.NOT_SUPPORTED;
     },
     start: async (call) => {
-      const { name, params, options, endpoint, signal, rare } = call;
       let response;
       try {
-        const { timeout } = options;
-        let value =
-          name === INPUT
-            ? endpoint.streams?.inputOf(call)
-            : await this.onElicitation?.(
-                { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
-                { signal },
-              );
-        if (isStream(value)) value = await endpoint.sendStream(call, value);
-        response = { success: true, ...(readResponse(value) ?? { data: value }) };
-        rare.transfer = markedTransfer(value) ?? transferOf(response.data);
+        response = await (await loadPart(import('./answers.js'))).answerTo(call, this);
       } catch (error) {
         response = call.thrown(error);
       }
       // From now on the clock of the call about which it was asked runs again.
-      endpoint.machine.advance();
+      call.endpoint.machine.advance();
       if (!call.hasEnded) call.finish(response);
     },
     onSession: (state, message) => {

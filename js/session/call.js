@@ -96,7 +96,7 @@ export class Call {
   given;
   /** Whether its handler has returned, or will never run. */
   hasEnded = false;
-  /** When it was made, or its handler was started, in whole ms: other numbers would be kept as objects. */
+  /** When its handler was started, in whole ms: other numbers would be kept as objects. */
   started = 0;
   /** Its rarely used fields, to be read. @type {Readonly<Rare>} */
   seldom = NOTHING;
@@ -147,7 +147,6 @@ export class Call {
     }
     // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
     if (timeout || parent) endpoint.machine.advance();
-    if (timeout || signal) this.started = Math.round(performance.now());
     onAbort(signal, this);
     endpoint.begin(this, parent, (x, pointer) => {
       const length = callId === undefined ? 0 : endpoint.core.writeId(callId);

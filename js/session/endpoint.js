@@ -10,7 +10,6 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
-import { tell } from '../common/development.js';
 import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
@@ -67,9 +66,6 @@ import { rejectionOf } from './rejection.js';
  * @property {() => void} [onEnd] called when nothing is sent or received any more
  */
 
-/** Ms from which on a call may have blocked its thread: its cancel may come when it has ended, and is looked at. */
-const SLOW = 250;
-
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
   port: abp.PORT,
@@ -102,6 +98,8 @@ export class Endpoint {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
+  /** A call that took long, until what came meanwhile has been read. @type {{ key: unknown, tell: () => void } | undefined} */
+  slow;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
@@ -344,7 +342,7 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
-        if (key === this.frames?.slow?.key) tell((dev) => dev.warnOfBlocking(this.frames?.slow, b));
+        if (key === this.slow?.key) this.slow?.tell();
         break;
       case FrameKind.CREDIT:
         break;
@@ -505,7 +503,6 @@ export class Endpoint {
     const frames = this.frames;
     if (frames && key !== undefined) {
       const { success, data, metadata } = response;
-      if (metadata?.duration > SLOW) frames.slow = { key, name: call.name, ...metadata };
       // Of most successes nothing is to be said but how long they took.
       if (success && metadata && Object.keys(metadata).length === 1)
         return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
@@ -623,8 +620,7 @@ export class Endpoint {
   /** @type {Acts['send']} */
   send(arg, record, text) {
     const { frames } = this;
-    if (!isObject(text))
-      frames?.add(FrameKind.CANCEL, record.key, text, performance.now() - record.started);
+    if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
     else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
     else if (arg === abp.MSG_CANCEL_RESULT && frames) frames.addLater(text);

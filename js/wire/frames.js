@@ -22,8 +22,6 @@ const soon = Promise.resolve();
 export class FrameWriter {
   /** @type {unknown[]} */
   #entries = [];
-  /** The call that took long and was answered last. @type {any} */
-  slow;
   /** When chunks of streams were sent, and the bytes of those that were collected since. */
   sentAt = 0;
   bytes = 0;

@@ -66,22 +66,11 @@ export function warnOfBreathe(name) {
   );
 }
 
-/** Ms for which a cancel may have lain there, unread, before that is told: less is no more than two messages that cross. */
-const LATE = 250;
-
-/**
- * Warns once of a call that ended without reading the cancel that was there.
- * @param {{ name: string, duration: number } | undefined} call what took so many ms
- * @param {unknown} at how many ms after it was made its agent asked it to stop; that of older versions does not say
- */
-export function warnOfBlocking(call, at) {
-  if (!call || typeof at !== 'number') return;
-  const { name, duration } = call;
-  const late = Math.round(duration - at);
-  if (!(late >= LATE)) return;
+/** Warns once of a handler that ended before its cancel, which was there, could be read. @param {string} name */
+export function warnOfBlocking(name) {
   warnOnce(
     name,
-    `ended, and its cancel was read only then, though it had been sent ${late} ms before: no message was read meanwhile`,
+    'ended, and its cancel was read only then, though it was there before: no message was read meanwhile',
     'await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)',
   );
 }

@@ -1,0 +1,26 @@
+/** What an agent answers to its app: to a question, or to a handler that reads what is streamed to it. Loaded when the first comes. */
+import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
+import { INPUT, elicitationMethod, readResponse } from '../wire/messages.js';
+
+/**
+ * @param {import('../session/call.js').Call} call
+ * @param {Pick<import('./client.js').Client, 'onElicitation'>} client
+ * @returns {Promise<any>} the response
+ */
+export async function answerTo(call, client) {
+  const { name, params, options, endpoint, signal, rare } = call;
+  // It was withdrawn while this was loaded.
+  signal.throwIfAborted();
+  const { timeout } = options;
+  let value =
+    name === INPUT
+      ? endpoint.streams?.inputOf(call)
+      : await client.onElicitation?.(
+          { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
+          { signal },
+        );
+  if (isStream(value)) value = await endpoint.sendStream(call, value);
+  const response = { success: true, ...(readResponse(value) ?? { data: value }) };
+  rare.transfer = markedTransfer(value) ?? transferOf(response.data);
+  return response;
+}

@@ -1,23 +1,42 @@
 /** The site of the documents: `npm run site` builds it into build/site. It runs in the root of the repository. */
 import { readFileSync } from 'node:fs';
 import highlight from '@11ty/eleventy-plugin-syntaxhighlight';
-import { ENTRIES } from '../../scripts/entries.js';
+import { GROUPS } from './entries.js';
 import { linkDocuments, renderTables } from './markdown.js';
 import { NAVIGATION, REFERENCE, pageOf, referenceOf } from './navigation.js';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const listed = NAVIGATION.flatMap(({ pages }) => pages);
 const pages = new Map(listed.map(({ file, name }) => [file, { href: pageOf(file), name }]));
-/** The pages of the API reference, in the order of the entries. */
-const reference = Object.keys(ENTRIES).map((path) => ({
-  name: path.replace('.', 'abp-bridge'),
-  file: `${REFERENCE}/${referenceOf(path)}.md`,
-  href: `${referenceOf(path)}.html`,
+/** The pages of the API reference, in the groups of the entries. */
+const reference = GROUPS.map(({ title, says, entries }) => ({
+  id: title.toLowerCase().replaceAll(' ', '-'),
+  title,
+  says,
+  entries: Object.entries(entries).map(([path, text]) => ({
+    name: path.replace('.', 'abp-bridge'),
+    file: `${REFERENCE}/${referenceOf(path)}.md`,
+    href: `${referenceOf(path)}.html`,
+    says: text
+      .replace(/`([^<`]*)`/g, '<code>$1</code>')
+      .replace(/`<(.*?)>`/g, '<code>&lt;$1&gt;</code>'),
+    text,
+  })),
 }));
-for (const { file, name, href } of reference) pages.set(file, { href, name });
+const entries = reference.flatMap((group) => group.entries);
+for (const { file, name, href } of entries) pages.set(file, { href, name });
 
-/** README without its title, with its pictures where the site has them. @param {string} text */
-const frontOf = (text) => text.replace(/^# .*\n/, '').replaceAll('="docs/demo-', '="demo-');
+/**
+ * README without its title. Where it has a picture of a call that was stopped, the site has such a call; without scripts, the picture.
+ * @param {string} text
+ */
+const frontOf = (text) =>
+  text
+    .replace(/^# .*\n/, '')
+    .replaceAll('="docs/demo-', '="demo-')
+    .replace(/<picture>[^]*?<\/picture>/, (picture) =>
+      readFileSync('docs/site/layouts/stop.html', 'utf8').replace('PICTURE', picture),
+    );
 
 /** @param {any} config */
 export default function (config) {
@@ -38,8 +57,8 @@ export default function (config) {
       title: title.replaceAll('`', ''),
     });
   }
-  for (const { file, name, href } of reference) {
-    const text = `# ${name}\n\n${readFileSync(file, 'utf8')}`;
+  for (const { file, name, href, text: says } of entries) {
+    const text = `# ${name}\n\n${says[0].toUpperCase()}${says.slice(1)}.\n\n${readFileSync(file, 'utf8')}`;
     config.addTemplate(`documents/${href}.md`, text, {
       layout: 'page.njk',
       permalink: href,

@@ -51,7 +51,7 @@ const FEATURES = /** @type {const} */ ([
   ...['notifications', 'progress', 'elicitation', 'dynamicCapabilities', 'port'],
   ...['frames', 'liveness', 'streams', 'outcomes', 'text'],
 ]);
-/** @typedef {typeof FEATURES[number]} FeatureName */
+/** @typedef {typeof FEATURES[number]} FeatureName What both sides may agree on. */
 
 /** ms without an answer after which the console says why, if that is known. */
 const EARLY = 1000;
@@ -164,6 +164,11 @@ const OPTIONS = {
  *   that opens a transport for each session
  * @param {ConnectOptions & { origin: string }} options who calls (`agent`), and the app's exact origin
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
+ * @example
+ * const client = await connect(iframe, {
+ *   origin: 'https://writer.example',
+ *   agent: { name: 'my-agent', version: '1.0' },
+ * });
  */
 /** @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options @returns {Promise<Client>} */
 export async function connect(target, options) {
@@ -386,6 +391,10 @@ export class Client {
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what happens to the call: see
    *   `success`, `cancelled`, `error`
+   * @example
+   * const result = await client.call('export.pdf', { title: 'Report' }, { signal, onProgress });
+   * if (result.success) show(result.data.content);
+   * else say(`${result.error.message}: ${result.metadata?.outcome}`); // 'stopped', 'finished', …
    */
   call(name, ...rest) {
     return this.#checked(name, rest);
@@ -399,6 +408,8 @@ export class Client {
    * @param {Name} name of the capability
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {import('../session/call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
+   * @example
+   * for await (const word of client.stream('story.tell', {}, { signal })) say(word);
    */
   stream(name, ...rest) {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
@@ -516,6 +527,8 @@ export class Client {
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with an {@link AbpError} when the
    *   call fails; when it was cancelled, that is an `AbortError` by its `name`, whose `cause` is the signal's reason
+   * @example
+   * const { content } = await client.invoke('export.pdf', { title: 'Report' }, { signal });
    */
   async invoke(name, ...rest) {
     const response = await this.call(name, ...rest);

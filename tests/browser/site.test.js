@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, test } from 'node:test';
+import { GROUPS } from '../../docs/site/entries.js';
 import { NAVIGATION, pageOf, referenceOf } from '../../docs/site/navigation.js';
 import { ENTRIES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
@@ -47,18 +48,75 @@ test('every document is a page, and every link and anchor leads somewhere', () =
   assert.ok(count > 1000);
 });
 
-test('the API reference has a page for each entry, with what a user looks up', () => {
-  const pageOf = (path) => readFileSync(join(site, `${referenceOf(path)}.html`), 'utf8');
-  for (const path of Object.keys(ENTRIES)) assert.match(pageOf(path), /<h3 id=/, path);
-  const main = pageOf('.');
-  const ids = ['connect', 'expose', 'transfer', 'stream', 'abperror', 'constructor', 'callcontext'];
-  for (const id of ids) assert.match(main, new RegExp(`<h[3-6] id="${id}"`), id);
-  for (const option of ['origin', 'timeout', 'retry', 'onSessionEnd', 'allowedRequests'])
-    assert.match(
-      main,
-      new RegExp(`<tr>\\s*<td>(?:<a id=[^>]*></a>)? *<code>${option}\\??</code>`),
-      option,
-    );
+/** The reference of an entry, and what of it is below a heading, up to the next one as high. */
+const referenceAt = (path) => readFileSync(join(site, `${referenceOf(path)}.html`), 'utf8');
+const sectionOf = (text, id) => {
+  const [, level] = new RegExp(`<h([1-6]) id="${id.replaceAll('.', '\\.')}"`).exec(text) ?? [];
+  assert.ok(level, `there is a heading ${id}`);
+  const from = text.indexOf(` id="${id}"`);
+  const end = text.slice(from).search(new RegExp(`<h[1-${level}]\\b`));
+  return text.slice(from, end < 0 ? undefined : from + end);
+};
+const wordsOf = (html) =>
+  html
+    .replace(/<[^>]*>/g, '')
+    .replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(code))
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>');
+
+test('the API reference has a page for each entry, and each entry a group', () => {
+  const grouped = GROUPS.flatMap(({ entries }) => Object.keys(entries));
+  assert.deepEqual(grouped.sort(), Object.keys(ENTRIES).sort());
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  for (const path of grouped) {
+    assert.match(referenceAt(path), /<h3 id=|<li><a href="api-/, path);
+    assert.ok(readme.includes(path === '.' ? '`abp-bridge`' : `\`${path.slice(1)}\``), path);
+  }
+});
+
+test('a signature in the reference has types, its options are in one table, what is required first', () => {
+  for (const [path, id, signature, required, optional] of [
+    ['.', 'connect', /options: ConnectOptions/, ['origin', 'agent'], ['timeout', 'trace']],
+    ['.', 'expose', /options\?: ExposeOptions/, [], ['origins', 'keys', 'webmcp', 'debug']],
+    ['.', 'client.call', /name: Name.*Promise<ResponseOf<App, Name>>/s, [], ['signal', 'retry']],
+    ['./pool', 'pool', /start: \(\) => AnyWorker/, [], ['size', 'grace']],
+    ['./websocket', 'websockettransport', /target: string \| URL \| Socket/, [], ['maxLength']],
+    ['./react', 'useconnection', /options: ConnectOptions/, ['agent'], ['origin', 'reconnect']],
+    ['./mcp-apps', 'createhost', /options: FrameOptions/, ['sandbox', 'resource'], []],
+  ]) {
+    const section = sectionOf(referenceAt(path), id);
+    const rows = [...section.matchAll(/<tr id="[^"]*">.*?<\/tr>/gs)].map(([row]) => row);
+    const rowOf = (name) => rows.findIndex((row) => row.includes(`>${name}</code>`));
+    assert.match(wordsOf(section), signature, id);
+    assert.match(section, /Example/, id);
+    const first = rows.findIndex((row) => !row.includes('class="required"'));
+    for (const name of required) {
+      assert.match(rows[rowOf(name)] ?? '', /required/, `${id}: ${name} is required`);
+      assert.ok(first < 0 || rowOf(name) < first, `${id}: ${name} comes first`);
+    }
+    for (const name of optional) assert.ok(rowOf(name) >= 0, `${id}: ${name}`);
+  }
+  const timeout = /<tr id="connect\.timeout">.*?<\/tr>/s.exec(referenceAt('.'))?.[0] ?? '';
+  assert.match(wordsOf(timeout), /^timeout\s*number\s*10000\s/);
+});
+
+test('no signature in the reference is without types', () => {
+  let count = 0;
+  for (const path of Object.keys(ENTRIES)) {
+    const signatures = referenceAt(path).matchAll(/<pre class="signature".*?<\/pre>/gs);
+    for (const [html] of signatures) {
+      const text = wordsOf(html);
+      if (/^(class|interface|type|const) /.test(text)) continue;
+      count++;
+      assert.doesNotMatch(
+        text,
+        /& object|[(,]\s*(\.\.\.)?\w+\??\s*[,)](?!\s*=>)/,
+        `${path}: ${text}`,
+      );
+      if (!text.startsWith('new ')) assert.match(text, /\): \S/, `${path}: ${text}`);
+    }
+  }
+  assert.ok(count > 100);
 });
 
 describe('in a browser', () => {
@@ -153,7 +211,7 @@ describe('in a browser', () => {
 
   test('a search finds what a document says', async () => {
     await page.goto(`${url}index.html`);
-    await page.getByRole('searchbox', { name: 'Search the documents' }).fill('backpressure');
+    await page.getByRole('combobox', { name: 'Search the documents' }).fill('backpressure');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'Backpressure' }).first().waitFor();
     for (const [words, title] of [
@@ -165,6 +223,71 @@ describe('in a browser', () => {
       const results = page.locator('.pagefind-ui__result-title');
       await results.filter({ hasText: title }).first().waitFor();
     }
+  });
+
+  test('results come while one types, the API first, and by keyboard alone', async () => {
+    await page.goto(`${url}apps.html`);
+    const field = page.getByRole('combobox', { name: 'Search the documents' });
+    const options = page.getByRole('option');
+    const isChosen = (i) =>
+      page.waitForFunction(
+        (at) => document.querySelectorAll('#found [aria-selected=true]')[0]?.id === `found-${at}`,
+        i,
+      );
+    for (const shortcut of ['Control+k', 'Meta+k', '/']) {
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press(shortcut);
+      assert.ok(await field.evaluate((input) => input === document.activeElement), shortcut);
+    }
+    await page.keyboard.type('onProgress');
+    await options.first().filter({ hasText: 'API' }).waitFor();
+    assert.equal(await field.getAttribute('aria-expanded'), 'true');
+    await page.keyboard.press('ArrowDown');
+    await isChosen(0);
+    assert.equal(await field.getAttribute('aria-activedescendant'), 'found-0');
+    await page.keyboard.press('ArrowDown');
+    await isChosen(1);
+    await page.keyboard.press('ArrowUp');
+    await isChosen(0);
+    await page.keyboard.press('Escape');
+    await page.getByRole('listbox').waitFor({ state: 'hidden' });
+    assert.equal(await field.inputValue(), 'onProgress');
+    await page.keyboard.press('ArrowDown');
+    await isChosen(0);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/api-abp-bridge\.html#\S*onprogress$/i);
+  });
+
+  test('on the landing page a call begins by itself, Stop stops it, and it says what became of it', async () => {
+    await page.goto(`${url}index.html`);
+    const bar = page.getByRole('progressbar', { name: 'Progress of the report' });
+    await page.waitForFunction(() => document.querySelector('#stop progress').value > 0);
+    assert.ok((await bar.getAttribute('value')) < 100);
+    const box = () => page.locator('#stop').boundingBox();
+    const before = await box();
+    await button('stop', 'Stop').focus();
+    await page.keyboard.press('Enter');
+    await says('stop', /^Outcome: stopped\. The app has stopped: \d+ of 100 pages are written\.$/);
+    const written = await page.frameLocator('#stop iframe').locator('.written').count();
+    assert.ok((await output('stop').textContent()).includes(`: ${written} of 100`));
+    assert.deepEqual(await box(), before, 'nothing has shifted');
+    await button('stop', 'Write the report').and(page.locator(':enabled')).waitFor();
+  });
+
+  test('who wants less motion begins it with a click, and without scripts there is a picture', async () => {
+    const still = await browser.newPage({ reducedMotion: 'reduce' });
+    await still.goto(`${url}index.html`);
+    const start = still.getByRole('button', { name: 'Write the report' });
+    await start.and(still.locator(':enabled')).waitFor();
+    assert.equal(await still.locator('#stop output').textContent(), '');
+    await start.click();
+    await still.waitForFunction(() => document.querySelector('#stop progress').value > 0);
+    await still.close();
+    const plain = await browser.newPage({ javaScriptEnabled: false });
+    await plain.goto(`${url}index.html`);
+    assert.ok(await plain.getByRole('img', { name: /^The demo/ }).isVisible());
+    assert.ok(await plain.locator('#stop').isHidden());
+    await plain.close();
   });
 
   test('a wide page has its sections beside it, what is next, and code that can be copied', async () => {

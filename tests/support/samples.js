@@ -1,4 +1,4 @@
-/** The samples of the documents, as files that can be compiled. */
+/** The samples of the documents, and the examples in comments, as files that can be compiled. */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,6 +29,7 @@ export function writeSamples(folder) {
         };
       });
     });
+  files.push(...examplesIn('js', folder), ...examplesIn('packages', folder));
   for (const { path, code, at } of files) {
     mkdirSync(dirname(path), { recursive: true });
     // The first line stays where it is, so that an error's line is that within the sample.
@@ -38,7 +39,7 @@ export function writeSamples(folder) {
   const project = join(folder, 'tsconfig.json');
   const config = {
     extends: relative(folder, join(types, 'tsconfig.json')),
-    compilerOptions: { lib: ['es2023', 'dom', 'dom.iterable'] },
+    compilerOptions: { lib: ['es2023', 'dom', 'dom.iterable'], jsx: 'react-jsx' },
     files: [
       join(types, 'samples.ts'),
       join(types, 'nats.d.ts'),
@@ -48,4 +49,37 @@ export function writeSamples(folder) {
   };
   writeFileSync(project, JSON.stringify(config));
   return { project, count: files.length };
+}
+
+/** What an example of a framework takes for granted. @type {Record<string, string>} */
+const IMPORTS = {
+  'react.js':
+    "import { useState } from 'react'; import { useCall, useConnection, useView } from 'abp-bridge/react'; ",
+  'vue.js':
+    "import { useTemplateRef } from 'vue'; import { useCall, useConnection } from 'abp-bridge/vue'; ",
+  'svelte.js': "import { calls, connection } from 'abp-bridge/svelte'; ",
+};
+
+/**
+ * What stands after `@example` in the comments of sources. Of Svelte, what is no markup.
+ * @param {string} room a folder of sources
+ * @param {string} folder where the samples are written
+ */
+function examplesIn(room, folder) {
+  const sources = readdirSync(join(root, room), { recursive: true })
+    .filter((path) => /^(?!.*(node_modules|dist|tests)\/).*\.[jt]s$/.test(path))
+    .map((path) => `${room}/${path}`);
+  return sources.flatMap((source) => {
+    const text = readFileSync(join(root, source), 'utf8');
+    const found = [...text.matchAll(/^ *\* @example\n((?: *\* (?!@).*\n)+)/gm)];
+    return found.map(([whole, lines], i) => {
+      const code = lines.replace(/^ *\* /gm, '');
+      const isJsx = /^</m.test(code) && !source.includes('svelte');
+      return {
+        path: join(folder, 'examples', source, `example-${i + 1}.ts${isJsx ? 'x' : ''}`),
+        code: (IMPORTS[basename(source)] ?? '') + (isJsx ? code : code.replace(/^<.*\n/gm, '')),
+        at: `${source}:${text.slice(0, text.indexOf(whole)).split('\n').length}`,
+      };
+    });
+  });
 }

@@ -1,7 +1,8 @@
 // What the samples of the documents take for granted: what an earlier sample imports, and what each reader has.
 import type * as main from 'abp-bridge';
 import type * as mcp from 'abp-bridge/mcp';
-import type * as pool from 'abp-bridge/pool';
+import type * as workers from 'abp-bridge/pool';
+import type * as mcpApps from 'abp-bridge/mcp-apps';
 import type * as rpc from 'abp-bridge/rpc';
 import type * as websocket from 'abp-bridge/websocket';
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -11,7 +12,8 @@ declare global {
   // Of this package.
   const connect: typeof main.connect;
   const expose: typeof main.expose;
-  const serve: typeof pool.serve;
+  const pool: typeof workers.pool;
+  const serve: typeof workers.serve;
   const webSocketTransport: typeof websocket.webSocketTransport;
   const AbpError: typeof main.AbpError;
   const client: main.Client;
@@ -38,6 +40,12 @@ declare global {
   }
   const app: { id: string; name: string; version: string };
   const agent: { name: string; version: string };
+  const { createView }: typeof mcpApps;
+  const setInput: (input: object) => void;
+  const writer: ReturnType<typeof import('abp-bridge/svelte').connection>;
+  const title: string;
+  const src: string;
+  const origins: string[];
   const serverInfo: { name: string; version: string };
   const clientInfo: { name: string; version: string };
   const capabilities: Record<string, main.Handler>;
@@ -71,6 +79,7 @@ declare global {
   function layOut(params: unknown, page: number): void;
   function write(): Promise<ArrayBuffer>;
   function blurRow(params: unknown, row: number): void;
+  function blurImage(params: unknown, ...context: Function[]): Promise<unknown>;
   function work(params: unknown, signal: AbortSignal): Promise<unknown>;
   function search(params: unknown, options: { signal: AbortSignal }): AsyncIterable<unknown[]>;
   function rows(): AsyncIterable<object>;

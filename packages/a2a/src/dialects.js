@@ -238,7 +238,7 @@ export const readTasks = (result) =>
 
 // --- Printing, in one version ----------------------------------------------------------------------------
 
-/** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation */
+/** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation What a client asks an agent for. */
 /** @typedef {'push' | 'extendedCard'} Other operations, of which no client here makes use */
 
 const PUSH = 'TaskPushNotificationConfig';

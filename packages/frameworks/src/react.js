@@ -13,10 +13,10 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 
 /**
  * Connects to an app as long as the component is mounted, and reconnects by itself.
- *
- *   const [iframe, setIframe] = useState(null);
- *   const { client, status } = useConnection(iframe, { origin, agent });
- *   return <iframe ref={setIframe} src={src} />;
+ * @example
+ * const [iframe, setIframe] = useState(null);
+ * const { client, status } = useConnection(iframe, { origin, agent });
+ * <iframe ref={setIframe} src={src} />;
  * @template [App=any] what the client knows of the app; see `connect`
  * @param {Target | { current: Target }} target the iframe, or what else `connect` takes; a ref is read when the component
  *   has been mounted. Of a function, the first one is used
@@ -39,8 +39,8 @@ export function useConnection(target, options) {
 
 /**
  * Calls a capability. The call is cancelled when the component goes, and when another one is made.
- *
- *   const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
+ * @example
+ * const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
  * @template App what the client knows of the app
  * @template {NameOf<App>} Name
  * @param {Client<App> | undefined} client of `useConnection`
@@ -76,8 +76,8 @@ const TOLD = /** @type {const} */ ([
 
 /**
  * Is the view of an MCP Apps host as long as the component is mounted.
- *
- *   const { view, context } = useView(createView, { app, onToolInput: setInput });
+ * @example
+ * const { view, context } = useView(createView, { app, onToolInput: setInput });
  * @param {(options: ViewOptions) => Promise<View>} createView of `abp-bridge/mcp-apps`, or of one of its single files
  * @param {ViewOptions} options the callbacks may change; of the rest, the first are used
  * @returns {ViewState}

@@ -20,9 +20,9 @@ const subscribeTo = (store) => (run) => {
 /**
  * A connection to an app, which reconnects by itself. Made while a component is initialised; it is an action for the
  * iframe, and a store of the connection's state:
- *
- *   const writer = connection({ origin, agent });
- *   <iframe use:writer {src}></iframe> {$writer.status}
+ * @example
+ * const writer = connection({ origin, agent });
+ * <iframe use:writer {src}></iframe> {$writer.status}
  * @template [App=any] what the client knows of the app; see `connect`
  * @param {ConnectOptions} options
  * @param {Target} [target] where the app is, if it is not in an iframe that uses the action
@@ -42,9 +42,9 @@ export function connection(options, target) {
 /**
  * Calls of a capability, as a store of the last one's state. A call is cancelled when the component goes, and when another
  * one is made.
- *
- *   const pdf = calls(writer, 'export.pdf');
- *   <button onclick={() => pdf.call({ title })}>{$pdf.pending}</button>
+ * @example
+ * const pdf = calls(writer, 'export.pdf');
+ * <button onclick={() => pdf.call({ title })}>{$pdf.pending}</button>
  * @template App what the client knows of the app
  * @template {NameOf<App>} Name
  * @param {{ subscribe: Subscribe<ConnectionState<App>> }} connection

@@ -25,9 +25,9 @@ function refsOf(store) {
 
 /**
  * Connects to an app as long as the component is there, and reconnects by itself.
- *
- *   const iframe = useTemplateRef('iframe');
- *   const { client, status } = useConnection(iframe, { origin, agent });
+ * @example
+ * const iframe = useTemplateRef('iframe');
+ * const { client, status } = useConnection(iframe, { origin, agent });
  * @template [App=any] what the client knows of the app; see `connect`
  * @param {Target | Readonly<import('vue').Ref<Target>>} target the iframe, or what else `connect` takes
  * @param {ConnectOptions} options
@@ -48,8 +48,8 @@ export function useConnection(target, options) {
 
 /**
  * Calls a capability. The call is cancelled when the component goes, and when another one is made.
- *
- *   const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
+ * @example
+ * const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
  * @template App what the client knows of the app
  * @template {NameOf<App>} Name
  * @param {import('vue').MaybeRefOrGetter<Client<App> | undefined>} client of `useConnection`

@@ -2,6 +2,7 @@
 import type {
   ExposeOptions as AppOptions,
   Exposed as App,
+  Interface,
   ServeOptions as AppServeOptions,
 } from '../../../js/app/expose.js';
 import type { CallContext, Described } from '../../../js/app/registry.js';
@@ -10,16 +11,13 @@ import type { Response } from '../../../js/wire/messages.js';
 import type { KeyStore } from '../../keys/types/store.js';
 import type { InputOf, OutputOf } from '../../schemas/src/types.js';
 
-/** What `expose` may be given where it stores keys. */
-interface Stored {
-  /** Where calls with an `idempotencyKey` are remembered after the app has ended. */
-  keys?: KeyStore;
-}
-
 /** What `expose` may be given. */
-export type ExposeOptions = AppOptions & Stored;
+export type ExposeOptions = AppOptions & Pick<ServeOptions, 'keys'>;
 /** Whom an app serves, and how. */
-export type ServeOptions = AppServeOptions & Stored;
+export type ServeOptions = AppServeOptions & {
+  /** Where calls with an `idempotencyKey` are remembered after the app has ended (in memory). */
+  keys?: KeyStore;
+};
 
 /** An app that agents can call, as `expose` returns it. */
 export declare class Exposed extends App {
@@ -123,3 +121,25 @@ export type ExposedApp<C> = Exposed & { readonly [contract]?: C };
 export type Inferred<S, O, H> = ExposedApp<{
   [K in keyof H]: Signature<S[K & keyof S], O[K & keyof O], H[K]>;
 }>;
+
+/**
+ * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)` knows them: their names, params
+ * and results.
+ * @template S schemas of params by name
+ * @template O schemas of results by name
+ * @template H handlers by name
+ * @param definition what it can do, or its own `window.abp`
+ * @param options who may call, and how
+ * @example
+ * expose(
+ *   {
+ *     app: { id: 'example.writer', name: 'Writer', version: '1.0' },
+ *     capabilities: { 'text.count': ({ text }) => text.split(' ').length },
+ *   },
+ *   { origins: ['https://agent.example'] }, // who may call
+ * );
+ */
+export declare function expose<const S, const O, H>(
+  definition: TypedDefinition<S, O, H> | Interface,
+  options?: ExposeOptions,
+): Inferred<S, O, H>;

@@ -65,11 +65,12 @@ const TOO_LONG = 4009;
  */
 
 /**
- * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function, so that each
- * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
+ * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function: each session needs its own socket.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
  * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
+ * @example
+ * const client = await connect(() => webSocketTransport('wss://writer.example/abp'), { agent });
  */
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 

@@ -76,6 +76,9 @@ export { AbpError, Token, transfer };
  * Makes a pool. Workers are started when there are tasks for them.
  * @param {() => import('../../../js/agent/client.js').AnyWorker} start creates a worker whose script calls {@link serve}
  * @param {PoolOptions} [options]
+ * @example
+ * const workers = pool(() => new Worker('/worker.js', { type: 'module' }));
+ * expose({ app, capabilities: { 'image.blur': workers.run('blur') } }, { origins });
  */
 export const pool = (start, options) => new Pool(start, options);
 
@@ -108,7 +111,7 @@ function after(ms, act) {
   return timer;
 }
 
-/** The call that a task is the whole handler of. @typedef {{ postpone(): void, beginWork(): boolean }} Call */
+/** The call that a task is the whole handler of. @internal @typedef {{ postpone(): void, beginWork(): boolean }} Call */
 
 /** A task of a pool, its own abort listener, and, if it streams, what is read of it: a chunk is made when it is asked for. */
 class Task extends Inflow {
@@ -549,6 +552,8 @@ const served = new WeakSet();
  * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A handler
  *   returns the result; buffers of `BinaryData` and what `transfer` marked are moved
  * @param {any} [port] to the pool's page (the port to this worker's owner)
+ * @example
+ * serve({ blur: async (params, { breathe, progress }) => blurImage(params, breathe, progress) });
  */
 export function serve(handlers, port = ownerPort()) {
   if (!port) throw new AbpError('NOT_SUPPORTED', 'serve must be called in a worker');

@@ -12,6 +12,7 @@ export function example(id) {
   return {
     iframe: section.querySelector('iframe'),
     bar: section.querySelector('progress'),
+    run: () => run.click(),
     say: (text) => (output.textContent = text),
     add: (text) => output.append(text),
 

@@ -41,12 +41,12 @@ const OPTIONS = {
  */
 
 /**
- * A response, in the same form in Node and in browsers. `url` is after redirects; `body` is closed when the reader stops.
+ * A response, in the same form in Node and in browsers. `url` is after redirects; `body` is closed when the reader stops. @internal
  * @typedef {{ url: URL, status: number, header: (name: string) => string | undefined, body: AsyncIterable<Uint8Array> }} Response
  */
 
 /**
- * Makes one request; follows no redirect, where that can be controlled.
+ * Makes one request; follows no redirect, where that can be controlled. @internal
  * @typedef {{ accept: string, signal: AbortSignal, allowPrivate: boolean, lookup: DiscoverOptions['lookup'] }} RequestOptions
  * @typedef {(url: URL, options: RequestOptions) => Promise<Response>} Request
  */

@@ -6,11 +6,15 @@
 export const GROUPS = [
   {
     title: 'Apps and agents',
-    says: 'Most need only the first.',
+    says: 'Most need only this one.',
     entries: {
       '.': 'the two sides of a call: `expose` an app, `connect` to it',
-      './websocket': 'the app is on a server, or behind a socket',
     },
+  },
+  {
+    title: 'WebSocket',
+    says: 'The app is on a server, or behind a socket.',
+    entries: { './websocket': 'WebSockets as the way between app and agent' },
   },
   {
     title: 'Workers',

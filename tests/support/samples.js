@@ -54,9 +54,9 @@ export function writeSamples(folder) {
 /** What an example of a framework takes for granted. @type {Record<string, string>} */
 const IMPORTS = {
   'react.js':
-    "import { useState } from 'react'; import { useCall, useConnection, useView } from 'abp-bridge/react'; ",
+    "declare const useState: (value: any) => [any, (value: any) => void]; import { useCall, useConnection, useView } from 'abp-bridge/react'; ",
   'vue.js':
-    "import { useTemplateRef } from 'vue'; import { useCall, useConnection } from 'abp-bridge/vue'; ",
+    "declare const useTemplateRef: (name: string) => import('vue').ShallowRef<HTMLIFrameElement | null>; import { useCall, useConnection } from 'abp-bridge/vue'; ",
   'svelte.js': "import { calls, connection } from 'abp-bridge/svelte'; ",
 };
 

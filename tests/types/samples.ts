@@ -42,7 +42,7 @@ declare global {
   const agent: { name: string; version: string };
   const { createView }: typeof mcpApps;
   const setInput: (input: object) => void;
-  const writer: ReturnType<typeof import('abp-bridge/svelte').connection>;
+  const writer: ReturnType<typeof import('abp-bridge/svelte').connection<any>>;
   const title: string;
   const src: string;
   const origins: string[];

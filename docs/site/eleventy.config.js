@@ -26,6 +26,9 @@ const reference = GROUPS.map(({ title, says, entries }) => ({
 const entries = reference.flatMap((group) => group.entries);
 for (const { file, name, href } of entries) pages.set(file, { href, name });
 
+/** @param {string} name of an example's file */
+const exampleOf = (name) => readFileSync(`docs/site/static/examples/${name}.js`, 'utf8').trim();
+
 /**
  * README without its title. Where it has a picture of a call that was stopped, the site has such a call; without scripts, the picture.
  * @param {string} text
@@ -35,7 +38,10 @@ const frontOf = (text) =>
     .replace(/^# .*\n/, '')
     .replaceAll('="docs/demo-', '="demo-')
     .replace(/<picture>[^]*?<\/picture>/, (picture) =>
-      readFileSync('docs/site/layouts/stop.html', 'utf8').replace('PICTURE', picture),
+      readFileSync('docs/site/layouts/stop.njk', 'utf8')
+        .replace('PICTURE', picture.replace(/\s*\n\s*/g, ' '))
+        .replace('APP', () => exampleOf('stop-app'))
+        .replace('AGENT', () => exampleOf('stop-agent')),
     );
 
 /** @param {any} config */

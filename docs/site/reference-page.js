@@ -347,7 +347,7 @@ export function renderer({ pages, samples }) {
       const duty = optional ? '' : `<br><span class="required">required${when ?? ''}</span>`;
       const long = lengthOf(type) > MAX_TYPE;
       return [
-        `<tr${id ? ` id="${id}"` : ''}><td><code data-pagefind-weight="10">${escape(name)}</code>${isChoice ? duty : ''}</td>`,
+        `<tr><td><code${id ? ` id="${id}"` : ''} data-pagefind-weight="10">${escape(name)}</code>${isChoice ? duty : ''}</td>`,
         `<td><code class="type">${html(long ? clipped(type) : type)}</code></td>`,
         isChoice ? `<td>\n\n${standard ?? ''}\n\n</td>` : '',
         `<td>\n\n${shown}\n\n</td></tr>`,

@@ -17,7 +17,7 @@ for (const [name, value] of Object.entries({
 }))
   field.setAttribute(name, value);
 const keys = /Mac|iP(hone|ad)/.test(navigator.platform) ? '⌘K' : 'Ctrl+K';
-field.placeholder = `Search (${keys})`;
+if (matchMedia('(pointer: fine)').matches) field.placeholder = `Search (${keys})`;
 field.setAttribute('aria-keyshortcuts', 'Meta+K Control+K /');
 
 /** Pagefind, and its weights: a name of the API counts more than its mention in a guide, however long the page is. */
@@ -39,9 +39,9 @@ function partOf(page) {
   const [best] = [...page.weighted_locations].sort((a, b) => b.weight - a.weight);
   const before = (page.anchors ?? []).filter(({ location }) => best && location <= best.location);
   const anchor = before.sort((a, b) => b.location - a.location)[0];
-  const heading =
-    anchor && /^h\d$/.test(anchor.element) ? anchor.text : anchor?.id.replace('.', ': ');
-  return anchor ? { url: `${page.url.split('#')[0]}#${anchor.id}`, heading } : { url: page.url };
+  return anchor
+    ? { url: `${page.url.split('#')[0]}#${anchor.id}`, heading: anchor.text }
+    : { url: page.url };
 }
 
 /** @param {number} at of the options; -1 is none */
@@ -60,21 +60,23 @@ function open(isOpen) {
   choose(-1);
 }
 
+const pagesOf = (results) => Promise.all(results.slice(0, MOST).map((result) => result.data()));
+
 /** The API first, where it has the name; then all that has the words. */
 async function find() {
   const mine = ++turn;
   const words = field.value.trim();
   if (!words) return open(false);
   const pagefind = await load();
-  const [named, all] = await Promise.all([
-    pagefind.search(words, { filters: { kind: 'API' } }),
-    pagefind.search(words),
-  ]);
-  const api = await Promise.all(named.results.slice(0, 4).map((result) => result.data()));
-  const exact = api.filter(({ weighted_locations: at }) => at.some(({ weight }) => weight >= 10));
-  const rest = await Promise.all(all.results.slice(0, MOST).map((result) => result.data()));
-  const seen = new Set(exact.map(({ url }) => url));
-  const pages = [...exact, ...rest.filter(({ url }) => !seen.has(url))].slice(0, MOST);
+  const named = await pagefind.search(words, { filters: { kind: 'API' } });
+  const isMain = ({ url }) => url.includes('api-abp-bridge.html');
+  const api = await pagesOf(named.results)
+    .then((pages) =>
+      pages.filter(({ weighted_locations: at }) => at.some(({ weight }) => weight >= 10)),
+    )
+    .then((pages) => pages.sort((a, b) => isMain(b) - isMain(a)).slice(0, 3));
+  const rest = await pagefind.search(words, api.length ? { filters: { kind: 'Guide' } } : {});
+  const pages = [...api, ...(await pagesOf(rest.results))].slice(0, MOST);
   if (mine !== turn) return; // more has been typed
   list.replaceChildren(
     ...pages.map((page, i) => {

@@ -12,7 +12,7 @@ export function example(id) {
   return {
     iframe: section.querySelector('iframe'),
     bar: section.querySelector('progress'),
-    run: () => run.click(),
+    run: () => run.click(), // begins by itself
     say: (text) => (output.textContent = text),
     add: (text) => output.append(text),
 
@@ -21,8 +21,9 @@ export function example(id) {
       const start = async () => {
         controller = new AbortController();
         output.textContent = '';
+        const wasFocused = run === document.activeElement; // not if it begins by itself
         [run.disabled, stop.disabled] = [true, false];
-        stop.focus();
+        if (wasFocused) stop.focus();
         try {
           await act(controller.signal);
         } finally {

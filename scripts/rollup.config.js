@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': 'app/questions packages/schemas/src/checked',
+  'app-parts': 'app/goes-on app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/answers agent/retry session/capability-support',

@@ -6,7 +6,14 @@ import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { isHighWaterMark, misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
-import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
+import {
+  MAX_TIMER,
+  cloneOf,
+  copyRecord,
+  getOwn,
+  isObject,
+  milliseconds,
+} from '../common/values.js';
 import { originOf } from '../common/origins.js';
 import { NOTHING, makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
@@ -33,8 +40,7 @@ import { transportTo } from '../transports/worker.js';
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
 /** What waits, for code or for another attempt, is a copy. @param {unknown} params @param {Transferable[]} [transfer] what is moved of them */
-const kept = (params, transfer) =>
-  transfer ? params : safely(() => structuredClone(params), params);
+const kept = (params, transfer) => (transfer ? params : cloneOf(params));
 
 /** Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little can be read. @param {any} target */
 const isTarget = (target) =>

@@ -1,7 +1,7 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors, loadPart } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
+import { cloneOf, getOwn } from '../common/values.js';
 import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { checkedProgress } from '../wire/messages.js';
@@ -202,6 +202,7 @@ export class Connection extends Endpoint {
 
   /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */
   async elicit(request, parent, about) {
+    request = cloneOf(request);
     const { ask } = await loadPart(import('./questions.js'));
     return ask(this, this.#session?.allowedRequests, request, parent, about);
   }

@@ -2,7 +2,6 @@
 import * as abp from '../driver/abp-boundary.js';
 import { inAnotherTurn } from '../common/breathe.js';
 import { tell } from '../common/development.js';
-import { safely } from '../common/errors.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn } from '../common/values.js';
 import { OUTCOME, readResponse } from '../wire/messages.js';
@@ -72,24 +71,14 @@ function give(call, value, response = readResponse(value) ?? { success: true, da
  * @param {any} told what was returned or thrown, which may have `settled`
  */
 async function conclude(call, response, told) {
-  const { metadata } = response;
-  if (getOwn(metadata, 'outcome') !== 'running') return settle(call, response);
-  const { rare } = call;
-  rare.follows = true;
-  // The core knows a call to this app by itself.
-  const settled = safely(() => told.settled);
-  if (!settled) {
-    rare.report ??= rare.late;
-    return settle(call, response);
+  if (getOwn(response.metadata, 'outcome') === 'running') {
+    call.rare.follows = true;
+    response = await import('./goes-on.js').then(
+      ({ goOn }) => goOn(call, response, told),
+      () => response,
+    );
   }
-  call.given = response;
-  call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
-  const became = await Promise.resolve(settled)
-    .then(({ report, outcome }) => ({ report, outcome }))
-    .catch(() => undefined);
-  rare.report ??= became?.report;
-  const outcome = became?.outcome ?? 'unknown';
-  return settle(call, { ...response, cancelled: true, metadata: { ...metadata, outcome } });
+  return settle(call, response);
 }
 
 /** @param {Call} call @param {any} response what its handler has given, in the end */
@@ -119,8 +108,8 @@ const isPassedOn = ({ seldom: { above } }) =>
 const SLOW = 250;
 
 /** Tells of a cancel that lay there, unread, until the call had ended: two turns later there is none. @param {Call} call */
-function lookBack({ endpoint, key, name }) {
-  endpoint.slow = { key, tell: () => tell((dev) => dev.warnOfBlocking(name)) };
+function lookBack({ endpoint, name }) {
+  endpoint.slow = () => tell((dev) => dev.warnOfBlocking(name));
   inAnotherTurn(() => inAnotherTurn(() => (endpoint.slow = undefined)));
 }
 

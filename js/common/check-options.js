@@ -83,7 +83,8 @@ export function requireForm(who, form, [options, ...more]) {
   const why = isOne
     ? `options of ${who} must be an object`
     : `${who} takes nothing after its options`;
-  const hint = 'where params is one value, such as [1, 2] or { a: 1, b: 2 }';
+  const hint =
+    'where params is one value, such as [1, 2] or { a: 1, b: 2 } (docs/errors.md#several-params)';
   throw new AbpError('INVALID_PARAMS', `${why}: write ${form}, ${hint}`);
 }
 

@@ -173,20 +173,20 @@ const MAX_INNER = 5;
 
 /**
  * What a thrown value says, of whatever form it is: an error its message, and those of the errors that are within it, as in an
- * `AggregateError`; what has neither a message nor a text of its own, its members as JSON.
+ * `AggregateError`; any other object its members as JSON.
  * @param {any} thrown @param {number} [depth] of the errors that it is within @returns {string}
  */
 function wordsOf(thrown, depth = 0) {
   const said = thrown?.message || thrown || 'The operation failed';
-  let words = safely(() => String(said));
   // A peer's may have the same object in many places.
   let left = MAX_VALUES;
-  // It has no text, or begins with that of all objects.
-  if (!words?.indexOf('[object O'))
-    words = JSON.stringify(said, (_key, value) => (left-- > 0 ? value : undefined)).slice(
-      0,
-      MAX_REASON_LENGTH,
-    );
+  const words =
+    typeof said === 'object' && !said.stack
+      ? JSON.stringify(said, (_key, value) => (left-- > 0 ? value : undefined)).slice(
+          0,
+          MAX_REASON_LENGTH,
+        )
+      : String(said);
   const errors = thrown?.errors;
   if (!Array.isArray(errors) || depth > 2) return words;
   const inner = errors.slice(0, MAX_INNER).map((error) => wordsOf(error, depth + 1));

@@ -1,5 +1,6 @@
 import { inAnotherTurn } from './breathe.js';
 import { invokeReportingErrors } from './errors.js';
+import { cloneOf } from './values.js';
 
 /** How long a report waits for the end of a turn, in ms: code that computes may not let it end. */
 const LONGEST = 50;
@@ -27,6 +28,7 @@ export function latestOf(send) {
   const add = (/** @type {T} */ report) => {
     last = report;
     if (performance.now() > until) flush();
+    else last = cloneOf(report);
   };
   return { add, flush };
 }

@@ -98,7 +98,7 @@ export class Endpoint {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
-  /** A call that took long, until what came meanwhile has been read. @type {{ key: unknown, tell: () => void } | undefined} */
+  /** Tells of a cancel that comes while what a long call has kept waiting is read. @type {(() => void) | undefined} */
   slow;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
@@ -342,7 +342,7 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
-        if (key === this.slow?.key) this.slow?.tell();
+        this.slow?.();
         break;
       case FrameKind.CREDIT:
         break;

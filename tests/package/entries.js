@@ -2,6 +2,7 @@
 import { AbpError, expose, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
+import { extensionTransport } from 'abp-bridge/extension';
 import { AbpInspector } from 'abp-bridge/inspector';
 import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
 import { createHost } from 'abp-bridge/mcp-apps';
@@ -13,6 +14,7 @@ import { callsTool, settled } from 'abp-bridge/settled';
 import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins } from 'abp-bridge/websocket';
+import { windowTransport } from 'abp-bridge/window';
 
 export async function entries() {
   const { port1, port2 } = new MessageChannel();
@@ -45,7 +47,7 @@ export async function entries() {
     ),
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
-    typeof serveSandbox,
+    [serveSandbox, extensionTransport, windowTransport].every((each) => typeof each === 'function'),
     typeof indexedDBKeys().begin,
     await settled({ name: 'six', execute: () => 6 }).execute(),
     callsTool().execute().data.calls.length,

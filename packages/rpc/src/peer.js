@@ -3,6 +3,7 @@
  * Nothing here decides what happens to a call.
  */
 import { inAnotherTurn } from '../../../js/common/breathe.js';
+import { latestOf } from '../../../js/common/latest.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { onAbort } from '../../../js/common/signals.js';
@@ -621,14 +622,22 @@ export class Peer {
   progress(call, kind, info) {
     const { progress } = this.dialect;
     const token = progress?.wanted(call.params, kind);
-    const { failed, core } = this.machine;
-    if (failed || this.#over || !progress || token === undefined) return;
-    if (call.goesOn ? call.aborted : !core.isRunning(call.handle)) return;
+    if (!progress || token === undefined || !this.#mayReport(call)) return;
     const params = progress.write(token, info, call);
     if (params === undefined) return;
     const report = message({ method: progress.method, params });
     // A part of the result must not be dropped: it is not sent again.
-    this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
+    if (kind === 'onPartialResult') return this.#send(report);
+    const send = (/** @type {object} */ last) =>
+      this.#mayReport(call) && this.#send(last, undefined, 'droppable');
+    (call.reports ??= latestOf(send)).add(report);
+  }
+
+  /** @param {ReceivedCall} call */
+  #mayReport(call) {
+    const { failed, core } = this.machine;
+    if (failed || this.#over) return false;
+    return call.goesOn ? !call.aborted : core.isRunning(call.handle);
   }
 
   /** Resolves when the other side has read enough, where the transport can tell. */

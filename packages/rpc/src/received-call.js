@@ -1,7 +1,6 @@
 /** A call that was received: runs its handler, is what the handler knows of it, and sends its answer. */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
-import { latestOf } from '../../../js/common/latest.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { saysTimeout } from '../../../js/common/errors.js';
@@ -68,8 +67,8 @@ export class ReceivedCall {
   #answer;
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
-  /** Sends its progress. @type {ReturnType<typeof latestOf> | undefined} */
-  #reports;
+  /** Sends its progress. @internal @type {ReturnType<typeof import('../../../js/common/latest.js').latestOf<object>> | undefined} */
+  reports;
   /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
   #settled;
   /** @type {Promise<void> | undefined} */
@@ -131,9 +130,7 @@ export class ReceivedCall {
   get progress() {
     return (/** @type {unknown} */ info) => {
       (this.#said ??= {}).progress = info;
-      (this.#reports ??= latestOf((last) => this.#peer.progress(this, 'onProgress', last))).add(
-        info,
-      );
+      this.#peer.progress(this, 'onProgress', info);
     };
   }
 
@@ -208,7 +205,7 @@ export class ReceivedCall {
       this.#answer = { error: toErrorObject(error) };
     }
     const { handle } = this;
-    this.#reports?.flush();
+    this.reports?.flush();
     machine.finish(this, ending);
     if (this.aborted) this.#peer.keep(this);
     this.#settled?.();

@@ -72,7 +72,7 @@ export const shortCores = {
     if (!kind) return null;
     const { wasm, names } = coreIn(`${path}wasm.js`);
     if (kind === 'wasm') {
-      const deflated = await zopfli.deflateAsync(shortened(wasm), {});
+      const deflated = await zopfli.deflateAsync(shortened(wasm), { numiterations: 100 });
       return `export default '${Buffer.from(deflated).toString('base64')}';\n`;
     }
     return `${readFileSync(file, 'utf8').replace('export default', 'const make =')}

@@ -194,10 +194,11 @@ export class Connection extends Endpoint {
 
   /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */
   notifyProgress(info) {
-    const { operationId, ...checked } =
-      checkedProgress('notifyProgress', info, { progress: getOwn(info, 'percentage') }) ?? {};
-    if (this.has(abp.PROGRESS) && 'progress' in checked)
-      this.sendProgress(checked, operationId ?? null);
+    const before = { progress: getOwn(info, 'percentage') };
+    const checked = checkedProgress('notifyProgress', info, before);
+    if (!checked || !this.has(abp.PROGRESS)) return;
+    const { operationId, ...said } = checked;
+    this.sendProgress(said, operationId ?? null);
   }
 
   /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */

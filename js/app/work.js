@@ -1,7 +1,5 @@
 /** What the handler of an app's call does, from its start until its response. */
 import * as abp from '../driver/abp-boundary.js';
-import { inAnotherTurn } from '../common/breathe.js';
-import { tell } from '../common/development.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn } from '../common/values.js';
 import { OUTCOME, readResponse } from '../wire/messages.js';
@@ -104,15 +102,6 @@ function saidOf({ seldom, given: { metadata } = NOTHING }) {
 const isPassedOn = ({ seldom: { above } }) =>
   !above || (above.seldom.follows === true && isPassedOn(above));
 
-/** Ms from which on a handler may have blocked its thread. */
-const SLOW = 250;
-
-/** Tells of a cancel that lay there, unread, until the call had ended: two turns later there is none. @param {Call} call */
-function lookBack({ endpoint, name }) {
-  endpoint.slow = () => tell((dev) => dev.warnOfBlocking(name));
-  inAnotherTurn(() => inAnotherTurn(() => (endpoint.slow = undefined)));
-}
-
 /**
  * Completes the response of a call.
  * @param {Call} call
@@ -126,7 +115,6 @@ export function complete(call, response, outcome, fate) {
   const metadata = {};
   if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED)
     metadata.duration = Math.round(performance.now()) - call.started;
-  if (/** @type {number} */ (metadata.duration) > SLOW) lookBack(call);
   Object.assign(metadata, response.metadata);
   if (response.success) {
     const cached = call.given.metadata?.cached;

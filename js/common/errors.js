@@ -168,7 +168,7 @@ export function reportError(error) {
 
 /** Values in an object that are told. */
 const MAX_VALUES = 100;
-/** Errors within an error that are told; how many more there are is told, too. */
+/** Errors within an error that are told. */
 const MAX_INNER = 5;
 
 /**
@@ -190,8 +190,8 @@ function wordsOf(thrown, depth = 0) {
   const errors = thrown?.errors;
   if (!Array.isArray(errors) || depth > 2) return words;
   const inner = errors.slice(0, MAX_INNER).map((error) => wordsOf(error, depth + 1));
-  if (errors.length > MAX_INNER) inner.push(`${errors.length - MAX_INNER} more`);
-  return `${words}: ${inner.join('; ')}`;
+  const more = errors.length > MAX_INNER ? '; …' : '';
+  return `${words}: ${inner.join('; ')}${more}`;
 }
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */

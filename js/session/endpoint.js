@@ -98,8 +98,6 @@ export class Endpoint {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
-  /** Tells of a cancel that comes while what a long call has kept waiting is read. @type {(() => void) | undefined} */
-  slow;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
@@ -342,8 +340,6 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
-        this.slow?.();
-        break;
       case FrameKind.CREDIT:
         break;
       case FrameKind.TEXT:

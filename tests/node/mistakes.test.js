@@ -1,9 +1,7 @@
 // What the authors of apps and agents get wrong is told where it is wrong, and to whom it belongs.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { Worker } from 'node:worker_threads';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
@@ -645,77 +643,6 @@ test('breathe() without await is told, once, and its call ends as it would', asy
   process.off('unhandledRejection', rejected);
   client.close();
   app.close();
-});
-
-describe('a cancel that is read only when its call has ended', () => {
-  const AGENT_IN_A_THREAD = `
-    const { workerData: { entry, port, ended, words }, parentPort } = require('node:worker_threads');
-    import(entry).then(async ({ connect }) => {
-      const client = await connect(port, { agent: { name: 'a', version: '1' } });
-      for (const name of words) {
-        const controller = new AbortController();
-        const pending = client.call(name, {}, { signal: controller.signal });
-        Atomics.wait(ended, 0, 0); // until the handler runs
-        controller.abort();
-        Atomics.store(ended, 1, 1);
-        Atomics.notify(ended, 1);
-        const { success, cancelled } = await pending;
-        parentPort.postMessage([name, success, cancelled]);
-        Atomics.store(ended, 0, 0);
-        Atomics.store(ended, 1, 0);
-      }
-      client.close();
-      parentPort.close();
-    });`;
-
-  test('is told of the handler that let nothing in for long, and of no other', async (t) => {
-    const ended = new Int32Array(new SharedArrayBuffer(8));
-    let now = performance.now();
-    t.mock.method(performance, 'now', () => now);
-    const begun = () => {
-      Atomics.store(ended, 0, 1);
-      Atomics.notify(ended, 0);
-    };
-    /** Takes so many ms, in which the agent has its cancel sent. No turn passes. */
-    const block = (ms) => () => {
-      begun();
-      Atomics.wait(ended, 1, 0);
-      now += ms;
-      return 'done';
-    };
-    const app = exposed({
-      'export.crossed': block(0),
-      'export.blocked': block(1e9),
-      'export.breathing': async (_params, { breathe }) => {
-        begun();
-        for (;;) {
-          now += 1e6;
-          await breathe();
-        }
-      },
-    });
-    const words = ['export.crossed', 'export.breathing', 'export.blocked', 'export.blocked'];
-    const entry = new URL('../../packages/main/src/index.js', import.meta.url).href;
-    const workerData = { entry, ended, words, port: channel.port2 };
-    const options = { eval: true, workerData, transferList: [channel.port2] };
-    const results = [];
-    const worker = new Worker(AGENT_IN_A_THREAD, options).on('message', (each) =>
-      results.push(each),
-    );
-    await once(worker, 'exit');
-    assert.deepEqual(results, [
-      ['export.crossed', true, undefined],
-      ['export.breathing', false, true],
-      ['export.blocked', true, undefined],
-      ['export.blocked', true, undefined],
-    ]);
-    app.close();
-    const [text] = await texts(1);
-    assert.match(
-      text,
-      /^abp-bridge: export\.blocked ended, and its cancel was read only then.*breathe/,
-    );
-  });
 });
 
 const ENDS = {

@@ -66,15 +66,6 @@ export function warnOfBreathe(name) {
   );
 }
 
-/** Warns once of a handler that ended before its cancel, which was there, could be read. @param {string} name */
-export function warnOfBlocking(name) {
-  warnOnce(
-    name,
-    'ended, and its cancel was read only then, though it was there before: no message was read meanwhile',
-    'await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)',
-  );
-}
-
 /** Warns once of progress that was not sent. @param {string} who reported it @param {unknown} info */
 export function warnOfProgress(who, info) {
   const shown = isObject(info)

@@ -4,7 +4,7 @@ import { getOwn, isObject } from '../values.js';
 import { isStream } from '../transfer.js';
 import { ENDING, isHighWaterMark, requireForm, requireOptions } from '../check-options.js';
 import { badHighWaterMark } from '../value-size.js';
-import { exactOrigin } from '../origins.js';
+import { exactOrigin, originOf } from '../origins.js';
 
 /** @import { Kinds } from '../check-options.js' */
 
@@ -13,6 +13,9 @@ import { exactOrigin } from '../origins.js';
 const RECONNECTING = {
   attempts: 'a number', delay: 'a number', maxDelay: 'a number', reload: 'a boolean or a function',
 };
+
+/** @param {unknown} url @returns {string | undefined} its origin, if it has one */
+const originIn = (url) => safely(() => originOf(new URL(String(url)).origin));
 
 /** @param {unknown} wrong @param {string} why */
 function refuseIf(wrong, why) {
@@ -30,7 +33,7 @@ export function checkConnect(target, options, kinds, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
   const { origin } = options;
   if (origin !== 'null' && safely(() => 'contentWindow' in target, false))
-    exactOrigin(origin, target.src);
+    exactOrigin(origin, [origin, target.src].map(originIn).find(Boolean));
   requireOptions('connect', options, kinds);
   if (isObject(options.reconnect)) requireOptions('reconnect', options.reconnect, RECONNECTING);
   const isWindow = safely(() => target.window === target, false);

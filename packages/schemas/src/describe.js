@@ -64,11 +64,11 @@ export function jsonSchemaOf(name, member, schema) {
  */
 export function requireJson(what, value, path, depth = 0) {
   const type = typeof value;
-  const isForeign = ['bigint', 'function', 'symbol'].includes(type);
-  if (isForeign || depth > MAX_DESCRIPTION_DEPTH) {
-    const why = isForeign ? `is a ${type}` : 'is too deep, or contains a cycle';
+  const why = ['bigint', 'function', 'symbol'].includes(type)
+    ? `is a ${type}`
+    : depth > MAX_DESCRIPTION_DEPTH && 'is too deep, or contains a cycle';
+  if (why)
     throw new AbpError('INVALID_PARAMS', `${what} must be JSON, but ${path.slice(0, 200)} ${why}`);
-  }
   if (!isObject(value)) return;
   for (const [key, part] of Object.entries(value)) {
     requireJson(what, part, `${path}.${key}`, depth + 1);

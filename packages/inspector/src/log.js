@@ -1,7 +1,7 @@
 /** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
 import { getOwn, isObject } from '../../../js/common/values.js';
 import { readableCopy } from './readable-copy.js';
-import { lineOf } from './trace.js';
+import { REASONS, lineOf } from './trace.js';
 
 /** @import { TraceEvent } from '../../../js/types/trace.js' */
 
@@ -48,15 +48,6 @@ const MAX_CONTENTS = 8_000_000;
  * @property {string} end how it ended, or empty
  * @property {Kind} endKind
  */
-
-/** Why something had no effect, for who has not read the protocol. @type {Record<string, string>} */
-export const REASONS = {
-  late: 'an answer to a call that was settled before',
-  stray: 'an answer, or progress, for an unknown call',
-  malformed: 'a message that could not be read',
-  'unknown type': 'a message of a type that this side does not know',
-  overrun: "more chunks than the stream's window allows",
-};
 
 /** What messages are about, by their types. @type {[RegExp, Kind][]} */
 const KINDS = [

@@ -9,14 +9,16 @@ import { entriesOf } from '../../../js/wire/frames.js';
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
 /** @import { AnyCall, Endpoint, Observe, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
 
-/** Why something that was received had no effect, by the core's counters. @type {[abp.Counter, string][]} */
+/** Why something that was received had no effect, by the core's counters, and that for who has not read the protocol. @type {[abp.Counter, string, string][]} */
 const DROPS = [
-  [abp.LATE, 'late'],
-  [abp.STRAY, 'stray'],
-  [abp.MALFORMED, 'malformed'],
-  [abp.UNKNOWN_TYPE, 'unknown type'],
-  [abp.OVERRUN, 'overrun'],
+  [abp.LATE, 'late', 'an answer to a call that was settled before'],
+  [abp.STRAY, 'stray', 'an answer, or progress, for an unknown call'],
+  [abp.MALFORMED, 'malformed', 'a message that could not be read'],
+  [abp.UNKNOWN_TYPE, 'unknown type', 'a message of a type that this side does not know'],
+  [abp.OVERRUN, 'overrun', "more chunks than the stream's window allows"],
 ];
+/** What these reasons mean. @type {Record<string, string>} */
+export const REASONS = Object.fromEntries(DROPS.map(([, reason, why]) => [reason, why]));
 
 let connections = 0;
 

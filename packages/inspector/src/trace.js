@@ -7,7 +7,7 @@ import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { entriesOf } from '../../../js/wire/frames.js';
 
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
-/** @import { AnyCall, Endpoint, Observe, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
+/** @import { AnyCall, Endpoint, Observe, Observed, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
 
 /** Why something that was received had no effect, by the core's counters, and that for who has not read the protocol. @type {[abp.Counter, string, string][]} */
 const DROPS = [
@@ -218,14 +218,8 @@ class Tracer {
     this.#tell({ type: 'call', ...about, ...given(record), ...(waiting && { waiting }) });
   }
 
-  /**
-   * @param {abp.Kind} kind
-   * @param {number} arg
-   * @param {AnyCall} record
-   * @param {unknown} context
-   * @param {any} text of an ABORT: the reason
-   */
-  action(kind, arg, record, context, text) {
+  /** @param {Observed['action']} told the text of an ABORT is its reason */
+  action(...[kind, arg, record, context, text]) {
     switch (kind) {
       case abp.REQUEST:
       case abp.QUEUED:
@@ -234,7 +228,7 @@ class Tracer {
         if (this.#calls.has(record)) return this.#told('start', record, {});
         return this.#begins(record, false);
       case abp.ABORT:
-        return this.#told('cancel', record, { reason: text ?? this.#endpoint.closing });
+        return this.#told('cancel', record, { reason: textOf(text) ?? this.#endpoint.closing });
       case abp.REPORT:
         return this.#told('progress', record, { progress: getOwn(context, 'payload') });
       case abp.SEND: {
@@ -295,10 +289,7 @@ export class Tracing {
     announce(this);
   }
 
-  /**
-   * @param {TraceListener} listener called with each event from now on
-   * @returns {() => void} what ends it
-   */
+  /** @type {import('../../../js/types/parts.js').Tracing['add']} */
   add(listener) {
     this.#listeners.add(listener);
     for (const endpoint of this.#endpoints()) if (!endpoint.machine.observe) this.follow(endpoint);

@@ -16,12 +16,7 @@ const MAX_COMPARISONS = 2 ** 23;
  */
 export const checkedRun = (name, entry) => checkedRunBy(name, entry, checkerFor);
 
-/**
- * @param {object} schema a JSON Schema, draft 2020-12
- * @param {string} what the values are called: `params`
- * @returns {(value: unknown) => import('./checked.js').Checked}
- * @throws {TypeError} if it is not a JSON Schema; the message says where and why
- */
+/** Of draft 2020-12. What it throws says where a schema is wrong, and why. @type {import('./checked.js').CheckerFor} */
 function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
@@ -79,8 +74,6 @@ const TYPES = ['null', 'boolean', 'object', 'array', 'number', 'integer', 'strin
 const MAX_DEPTH = 64;
 
 /** @param {unknown} value */
-const isList = (value) => Array.isArray(value);
-/** @param {unknown} value */
 const isText = (value) => typeof value === 'string';
 
 /**
@@ -93,8 +86,8 @@ const KEYWORDS = [
     `one of ${TYPES.join(', ')}, or a list of them`,
     (value) => [value].flat().every((name) => TYPES.includes(name)),
   ],
-  ['required', 'a list of names', (value) => isList(value) && value.every(isText)],
-  ['enum allOf anyOf oneOf prefixItems', 'a list', isList],
+  ['required', 'a list of names', (value) => Array.isArray(value) && value.every(isText)],
+  ['enum allOf anyOf oneOf prefixItems', 'a list', Array.isArray],
   [
     'pattern',
     'a regular expression, as text',

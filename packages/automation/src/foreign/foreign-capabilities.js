@@ -3,7 +3,12 @@
  * decides what becomes of a cancel. Takes the place of a Registry.
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
-import { APP, NO_ERROR } from '../../../../js/driver/abp-boundary.js';
+import {
+  APP,
+  NO_ERROR,
+  TYPE_INITIALIZE,
+  TYPE_INITIALIZE_RESULT,
+} from '../../../../js/driver/abp-boundary.js';
 import { partOf } from '../../../page/src/grace.js';
 import {
   AbpError,
@@ -15,7 +20,6 @@ import {
 import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError } from '../read-error.js';
-import { beginBefore } from './begin-before.js';
 import { foreignApp, inTime } from './foreign-app.js';
 import { sessionOf } from '../../../../js/app/session-of.js';
 import { REPORTERS } from '../../../page/src/reporters.js';
@@ -77,18 +81,38 @@ export class ForeignCapabilities {
     this.#agents = agents ?? (() => /** @type {Connection[]} */ ([]));
   }
 
-  /** @param {Connection} connection its agent begins the session of the app, too */
+  /** @param {Connection} connection its agent begins the session of the app, too, and its own after that */
   attend(connection) {
     if (this.#isForOne) this.#agents = () => [connection];
-    beginBefore(connection, async (hello) => {
-      this.#opened ??= this.#open(hello, partOf(APP, connection.limits));
-      try {
-        await this.#opened;
-      } catch (error) {
-        void this.end();
-        throw error;
-      }
-    });
+    const { first } = connection;
+    const receive = connection.receive.bind(connection);
+    /** The id of the `initialize` that waits: it is repeated until it is answered. @type {unknown} */
+    let asked;
+    connection.receive = (data, ports, via = first) => {
+      if (via !== first || getOwn(data, 'type') !== TYPE_INITIALIZE)
+        return receive(data, ports, via);
+      const id = getOwn(data, 'id');
+      if (id === asked) return;
+      asked = id;
+      const answered = this.#begin(connection, getOwn(data, 'payload'));
+      const refuse = (/** @type {unknown} */ error) => {
+        const payload = { success: false, error: toErrorObject(error) };
+        via.post({ type: TYPE_INITIALIZE_RESULT, id, timestamp: Date.now(), payload });
+      };
+      void answered.then(() => receive(data, ports, via), refuse).then(() => (asked = undefined));
+    };
+  }
+
+  /** Begins the app's session, unless it has begun. @param {Connection} connection @param {unknown} hello */
+  async #begin(connection, hello) {
+    this.#opened ??= this.#open(hello, partOf(APP, connection.limits));
+    try {
+      await this.#opened;
+    } catch (error) {
+      void this.end();
+      throw error;
+    }
+    connection.refresh();
   }
 
   /** @param {unknown} hello the payload of the agent's `initialize` @param {number} patience ms that it may take to list what it can do */

@@ -66,11 +66,7 @@ const ended = (what) =>
 /**
  * Connects to the `window.abp` of a page, as soon as there is one, or to its tools.
  * @param {PageLike} target a Page, whose main frame is meant, or a Frame
- * @param {object} options
- * @param {number} [options.timeout] ms to wait for `window.abp` (10000)
- * @param {AbortSignal} [options.signal] stops waiting
- * @param {import('../../../js/agent/client.js').AgentOptions['limits']} [options.limits]
- * @param {boolean} [options.webmcp] takes the page's WebMCP tools where there is no `window.abp`
+ * @param {Partial<import('./index.js').PageOptions>} options
  * @param {Promise<void>} [after] what must have ended first
  * @returns {Promise<{ transport: import('../../../js/transports/transport.js').Transport, ended: Promise<void> }>} the transport
  *   to the app; `ended` settles when the object in the page has ended

@@ -32,10 +32,9 @@ export function connection(options, target) {
   const store = new ConnectionStore(options);
   let close = store.open(target);
   onDestroy(() => close());
-  const action = (/** @type {HTMLIFrameElement} */ iframe) => {
-    const destroy = (close = store.open(iframe));
-    return { destroy };
-  };
+  const action = (/** @type {HTMLIFrameElement} */ iframe) => ({
+    destroy: (close = store.open(iframe)),
+  });
   return Object.assign(action, { subscribe: subscribeTo(store) });
 }
 

@@ -128,15 +128,13 @@ function messageIn(type, payload) {
 
 /** The title of a row that stands for several messages. @param {Required<Row>['gathered']} gathered */
 function gatheredIn({ counts, done }) {
-  const names = { initialize: 'initialize', progress: `progress ${done}` };
-  const things = { 'bridge/chunk': 'chunk', 'bridge/credit': 'credit' };
+  const { initialize, progress, 'bridge/chunk': chunks, 'bridge/credit': credits } = counts;
+  const times = (/** @type {number} */ count) => (count > 1 ? ` (${count} times)` : '');
   return [
-    ...Object.entries(names).map(
-      ([type, name]) => counts[type] && name + (counts[type] > 1 ? ` (${counts[type]} times)` : ''),
-    ),
-    ...Object.entries(things).map(
-      ([type, thing]) => counts[type] && `${counts[type]} ${thing}${counts[type] > 1 ? 's' : ''}`,
-    ),
+    initialize && `initialize${times(initialize)}`,
+    progress && `progress ${done}${times(progress)}`,
+    chunks && `${chunks} ${chunks > 1 ? 'chunks' : 'chunk'}`,
+    credits && `${credits} ${credits > 1 ? 'credits' : 'credit'}`,
   ]
     .filter(Boolean)
     .join(', ');

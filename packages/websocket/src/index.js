@@ -84,10 +84,7 @@ class WebSocketTransport extends Receiver {
   /** @type {Transport['carries']} */
   carries = ['liveness', 'streams'];
   #socket;
-  #maxLength;
-  #maxUnsent;
-  #store;
-  #storeAbove;
+  #options;
   #ending = false;
   /** Messages that wait until the socket is open. @type {string[]} */
   #unsent = [];
@@ -108,10 +105,7 @@ class WebSocketTransport extends Receiver {
     /** @type {Socket} */
     const socket = isAddress ? new WebSocket(target) : target;
     this.#socket = socket;
-    this.#maxLength = maxLength;
-    this.#maxUnsent = maxUnsent;
-    this.#store = store;
-    this.#storeAbove = storeAbove;
+    this.#options = { maxLength, maxUnsent, store, storeAbove };
     // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
     // The listeners are never removed: `ws` ends the process over an `error` event without a listener.
@@ -137,20 +131,21 @@ class WebSocketTransport extends Receiver {
     const socket = this.#socket;
     if (this.stopped) return;
     if (this.#ending || socket.readyState > OPEN) return this.#fail('The connection is closing');
+    const { maxLength, maxUnsent } = this.#options;
     const unsent = socket.bufferedAmount + this.#waiting;
-    if (unsent > this.#maxUnsent) {
+    if (unsent > maxUnsent) {
       const why = `The other side reads too slowly: ${unsent} bytes wait to be sent`;
       if (kind === 'request')
         throw new AbpError('RATE_LIMITED', why, { retryable: true, retryAfter: 1000 });
       if (kind === 'droppable') return;
-      if (unsent > 4 * this.#maxUnsent) {
+      if (unsent > 4 * maxUnsent) {
         this.#giveUp(UNREAD, why);
         // `close` alone would keep the waiting messages until the other side has answered.
         socket.terminate?.();
         return;
       }
     }
-    const text = messageToText(message, this.#maxLength);
+    const text = messageToText(message, maxLength);
     // Another listener may be told before us that the socket is open.
     if (socket.readyState === OPEN && !this.#unsent.length) return socket.send(text);
     this.#unsent.push(text);
@@ -168,7 +163,7 @@ class WebSocketTransport extends Receiver {
       throw failed('The result cannot be sent', cause);
     }
     return replaceBinary(value, async (data, part) => {
-      const store = sizeOf(data) > this.#storeAbove && this.#store;
+      const store = sizeOf(data) > this.#options.storeAbove && this.#options.store;
       if (!store && !isBlob(data.content)) return part;
       const content = await contentOf(data);
       signal.throwIfAborted();
@@ -198,8 +193,9 @@ class WebSocketTransport extends Receiver {
   #heard(data) {
     if (this.stopped) return;
     const length = typeof data === 'string' ? data.length : 0;
-    if (length > this.#maxLength) {
-      const why = `A message of ${length} characters was received; the limit is ${this.#maxLength}`;
+    const { maxLength } = this.#options;
+    if (length > maxLength) {
+      const why = `A message of ${length} characters was received; the limit is ${maxLength}`;
       return this.#giveUp(TOO_LONG, why);
     }
     let message;

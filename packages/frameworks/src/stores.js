@@ -189,7 +189,7 @@ export class Call extends Store {
     try {
       response = (await client?.call(name, params, { ...options, signal, onProgress })) ?? {
         success: false,
-        error: { ...NOT_CONNECTED },
+        error: { code: 'NOT_INITIALIZED', message: NO_SESSION, retryable: true },
       };
       return response;
     } finally {
@@ -204,11 +204,7 @@ export class Call extends Store {
   };
 }
 
-const NOT_CONNECTED = /** @type {const} */ ({
-  code: 'NOT_INITIALIZED',
-  message: "There is no session yet: call once the connection's status is connected",
-  retryable: true,
-});
+const NO_SESSION = "There is no session yet: call once the connection's status is connected";
 
 /** Why the calls of a component end that goes. */
 export const UNMOUNTED = 'The component was unmounted';

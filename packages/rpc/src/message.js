@@ -28,10 +28,6 @@ export function readMessage(received, unversioned) {
   return { id, method: '', params, answer: fine ? { result } : { error } };
 }
 
-/** Whether a token for progress can stand among params. @param {unknown} params */
-export const canHoldToken = (params) =>
-  typeof params === 'object' && params !== null && !Array.isArray(params);
-
 /** A request or a notification. @param {{ id?: number, method: string, params: unknown }} says */
 export const message = ({ id, method, params }) => ({
   jsonrpc: '2.0',

@@ -25,8 +25,6 @@ export async function resultOfParts(peer, call, iteration) {
   return collection ? joinParts(collection.chunks, value) : value;
 }
 
-const isList = Array.isArray;
-
 /**
  * The result that parts are together, as LSP appends them: lists one after the other, objects member by member. If they cannot be
  * joined, what the handler returned or, if that is nothing, the list of the parts.
@@ -34,27 +32,29 @@ const isList = Array.isArray;
  */
 function joinParts(parts, last) {
   if (!parts.length) return last;
-  const whole = isList(parts[0]) ? [] : {};
+  const whole = Array.isArray(parts[0]) ? [] : {};
   const all = [...parts, ...((last ?? null) === null ? [] : [last])];
   return all.every((part) => append(whole, part)) ? whole : (last ?? parts);
 }
 
 /** Appends a part to what is there, with the lists and objects in it. False if it cannot be. @param {any} whole @param {unknown} part */
 function append(whole, part) {
-  if (isList(part)) {
+  if (Array.isArray(part)) {
     // Completions may be an object with items, and then lists of more of them.
-    const list = isList(whole) ? whole : getOwn(whole, 'items');
-    if (!isList(list)) return false;
+    const list = Array.isArray(whole) ? whole : getOwn(whole, 'items');
+    if (!Array.isArray(list)) return false;
     for (const item of part) list.push(item);
     return true;
   }
-  if (isList(whole) || !isRecord(part)) return false;
+  if (Array.isArray(whole) || !isRecord(part)) return false;
   for (const [key, value] of Object.entries(part)) {
     const known = getOwn(whole, key);
-    if (isList(known) && isList(value)) append(known, value);
+    if (Array.isArray(known) && Array.isArray(value)) append(known, value);
     else if (isRecord(known) && isRecord(value)) define(known, value);
     else
-      define(whole, { [key]: isList(value) ? [...value] : isRecord(value) ? { ...value } : value });
+      define(whole, {
+        [key]: Array.isArray(value) ? [...value] : isRecord(value) ? { ...value } : value,
+      });
   }
   return true;
 }

@@ -7,13 +7,13 @@ import { latestOf } from '../../../js/common/latest.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { onAbort } from '../../../js/common/signals.js';
-import { getOwn, isRecord, milliseconds } from '../../../js/common/values.js';
+import { getOwn, isObject, isRecord, milliseconds } from '../../../js/common/values.js';
 import { Machine, kindOf } from '../../../js/driver/machine.js';
 import * as rpc from './rpc-boundary.js';
 import { PeerCore, ready } from './rpc-core.js';
 import { DIALECTS, tokenOf } from './dialects.js';
 import { INTERNAL_ERROR, RpcError, toErrorObject } from './errors.js';
-import { Batch, MAX_BATCH, canHoldToken, message, readMessage } from './message.js';
+import { Batch, MAX_BATCH, message, readMessage } from './message.js';
 import { MadeCall } from './made-call.js';
 import { ReceivedCall } from './received-call.js';
 import {
@@ -306,7 +306,7 @@ export class Peer {
       const { timeout, maxTotalTimeout } = options;
       requireValues('request', { timeout, maxTotalTimeout }, REQUEST_OPTIONS);
       const call = new MadeCall(this, resolve, reject, method, params, options);
-      if (call.asks && params !== undefined && !canHoldToken(params))
+      if (call.asks && params !== undefined && (!isObject(params) || Array.isArray(params)))
         throw mistyped('request', 'params', 'an object, to ask for progress');
       this.#whenReady(() => this.#request(call, parent));
     });

@@ -19,11 +19,6 @@ const MCP = {
  */
 const FALSY = [0, ''];
 const THEIRS = FALSY.map((id) => `abp-bridge:theirs:${typeof id}`);
-/** What replaces them on the wire: other texts for each connection, because the peer may name its requests in the same way. */
-const newOurs = () => {
-  const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
-  return FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
-};
 
 /** @param {unknown} id @param {unknown[]} from the ids to replace @param {unknown[]} to what replaces them, in the same order */
 const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
@@ -75,7 +70,9 @@ function translated(message, asking, asked) {
  */
 export function mcpTransport(transport) {
   const observed = new Observed(transport, MCP);
-  const ours = newOurs();
+  // What replaces ours on the wire: other texts for each connection, because the peer may name its requests in the same way.
+  const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
+  const ours = FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
   return {
     // The SDK sets these three.
     onmessage: /** @type {undefined | ((message: any) => void)} */ (undefined),

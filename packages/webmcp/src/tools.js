@@ -232,15 +232,8 @@ export class Tools {
 
 /** A capability as a tool. @param {any} capability as the registry describes it @returns {Tool} */
 function toolOf(capability) {
-  const {
-    name,
-    inputSchema,
-    outputSchema,
-    annotations = {},
-    deprecated,
-    alternatives,
-  } = capability;
-  const { description, deprecationMessage, experimental } = capability;
+  const { name, inputSchema, outputSchema, annotations = {}, alternatives } = capability;
+  const { description, deprecated, deprecationMessage, experimental } = capability;
   const schema = outputSchema && safely(() => JSON.stringify(outputSchema), undefined);
   const words = [
     description || name,

@@ -17,17 +17,13 @@ import { MIME_TYPE, defined } from './protocol.js';
  * @returns {any} what the SDK returns
  * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
  */
-export function registerAppTool(
-  server,
-  name,
-  { resourceUri, visibility, _meta, ...config },
-  handler,
-) {
+export function registerAppTool(server, name, config, handler) {
+  const { resourceUri, visibility, _meta, ...given } = config;
   requireViewUri(resourceUri);
   const ui = { resourceUri, ...(visibility && { visibility }) };
   // Hosts of before 2026 read the second.
   const meta = { ..._meta, ui, 'ui/resourceUri': resourceUri };
-  return server.registerTool(name, { ...config, _meta: meta }, handler);
+  return server.registerTool(name, { ...given, _meta: meta }, handler);
 }
 
 /**

@@ -4,7 +4,7 @@ import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { copyRecord, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
-import { embedderChannel } from '../../rpc/src/window-channel.js';
+import { AppChannel } from '../../rpc/src/window-channel.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
 import { callTool, progressOf, tellOutcomes } from './calls.js';
@@ -118,7 +118,7 @@ export class View {
     }
     this.#options = options;
     this.#key = stateKey;
-    const opened = transport ?? embedderChannel({ origins, upgrade });
+    const opened = transport ?? new AppChannel({ origins, upgrade });
     this.#peer = createPeer(opened, { dialect: 'mcp', limits });
     /** Resolves when nothing is sent or heard any more, with why. */
     this.closed = this.#peer.closed;

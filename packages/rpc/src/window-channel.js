@@ -80,13 +80,6 @@ export const windowChannel = (target, options) => new HostChannel(target, option
  */
 export const hostChannel = (options) => new AppChannel(options);
 
-/**
- * From a view to the page that embeds it, which may be anybody's: its origin is found out.
- * @param {Omit<AppOptions, 'host'>} options
- * @returns {Transport}
- */
-export const embedderChannel = (options) => new AppChannel(options);
-
 /** What both sides have in common. */
 class WindowChannel extends Receiver {
   /** Where messages are posted, once there is one. @type {Transport | undefined} */
@@ -299,7 +292,8 @@ class HostChannel extends WindowChannel {
   };
 }
 
-class AppChannel extends WindowChannel {
+/** Without `origins` it is for a view, which anybody may embed: the origin is found out. */
+export class AppChannel extends WindowChannel {
   #document = secret();
   /** The host to which the port was offered. @type {unknown} */
   #host;

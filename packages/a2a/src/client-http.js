@@ -4,6 +4,7 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
+import { within } from './pause.js';
 import { restRequest, restResponse, urisIn } from './rest.js';
 import { Unsent } from './unsent.js';
 
@@ -104,7 +105,7 @@ export class HttpConnection {
     for (const place of new Set(places.map(String))) {
       const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
       try {
-        const card = await within(timeout, this.#ask(new URL(place), init));
+        const card = await answerWithin(timeout, this.#ask(new URL(place), init));
         if (getOwn(card, 'capabilities')) return card;
       } catch (error) {
         // Some servers answer unknown paths with an HTML page.
@@ -214,22 +215,14 @@ export class HttpConnection {
  * @param {number} timeout ms
  * @param {Responses} responses
  */
-export async function within(timeout, responses) {
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    responses.close();
-  }, timeout);
+export async function answerWithin(timeout, responses) {
+  const why = `The agent did not answer within ${timeout} ms`;
+  const late = () => new AbpError('TIMEOUT', why, { retryable: true });
   try {
-    const response = await responses.next();
-    if (response !== undefined) return response;
-    if (late)
-      throw new AbpError('TIMEOUT', `The agent did not answer within ${timeout} ms`, {
-        retryable: true,
-      });
-    throw disconnected();
+    const response = await within(responses.next(), timeout, late);
+    if (response === undefined) throw disconnected();
+    return response;
   } finally {
-    clearTimeout(timer);
     responses.close();
   }
 }

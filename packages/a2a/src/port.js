@@ -13,7 +13,7 @@
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
-import { within } from './client-http.js';
+import { answerWithin } from './client-http.js';
 import { refuse, versionOf } from './requests.js';
 
 /** @import { Binding, Responses } from './client-http.js' */
@@ -74,7 +74,7 @@ export class PortConnection {
 
   /** @param {number} timeout ms */
   card(timeout) {
-    return within(timeout, this.#send({ type: CARD, version: '1.0' }));
+    return answerWithin(timeout, this.#send({ type: CARD, version: '1.0' }));
   }
 
   /** @param {Dialect} dialect @param {object} request */

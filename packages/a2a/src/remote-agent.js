@@ -2,7 +2,7 @@
 import * as core from './tasks-boundary.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
-import { within } from './client-http.js';
+import { answerWithin } from './client-http.js';
 import { DIALECTS, readError, readEvent, readTask } from './dialects.js';
 import { REPEATS } from './ids.js';
 import { MAX_EXTENSIONS } from './port.js';
@@ -100,7 +100,7 @@ export class RemoteAgent {
 
   /** @param {Operation} operation @param {object} params @param {number} [timeout] ms */
   async request(operation, params, timeout = this.#limits.timeout) {
-    return this.#result(await within(timeout, this.open(operation, params)));
+    return this.#result(await answerWithin(timeout, this.open(operation, params)));
   }
 
   /** @param {string} id @param {object} [options] */

@@ -120,19 +120,6 @@ export const objectNotFound = (name) =>
 export const noAnswer = (process, ms) =>
   new AbpError('TIMEOUT', `Process ${process} did not answer within ${ms} ms`, { retryable: true });
 
-/** Settles like a promise, or rejects after a time. @template T @param {Promise<T>} promise @param {number} ms @param {() => Error} why */
-export async function within(promise, ms, why) {
-  let timer;
-  const late = new Promise((_resolve, reject) => {
-    timer = setTimeout(() => reject(why()), ms);
-  });
-  try {
-    return await Promise.race([promise, /** @type {Promise<never>} */ (late)]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** A lone surrogate. Databases cannot store it, and some end a text at NUL. */
 const UNSTORABLE = /\p{Surrogate}|\0/u;
 

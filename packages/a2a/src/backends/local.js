@@ -17,8 +17,8 @@ import {
   requireName,
   requireRecord,
   unavailable,
-  within,
 } from './backend.js';
+import { within } from '../pause.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 /** @typedef {Pick<import('./memory.js').Memory, keyof import('./memory.js').Memory>} Storage */

@@ -26,9 +26,8 @@ import {
   requireName,
   requireRecord,
   unavailable,
-  within,
 } from './backend.js';
-import { pause } from '../pause.js';
+import { pause, within } from '../pause.js';
 import { Feed } from './nats-feed.js';
 import { OrderedIndex } from './ordered.js';
 

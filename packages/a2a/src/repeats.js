@@ -32,11 +32,8 @@ export async function markOf({ messageId, ...content }, { tenant, user, metadata
   const sender = safely(() => JSON.stringify([tenant, user, messageId]), undefined);
   // The executor is given the request's metadata, too.
   const said = canonical([withoutEmpty(content), metadata]);
-  return sender ? { name: await shorten(sender), digest: await shorten(said) } : undefined;
+  return sender ? { name: await digestOf(sender), digest: await digestOf(said) } : undefined;
 }
-
-/** Pages without TLS have no digests. @param {string} text */
-const shorten = async (text) => (crypto.subtle ? digestOf(text) : text);
 
 /** Some clients write what they leave out as empty. @param {object} content */
 const withoutEmpty = (content) =>

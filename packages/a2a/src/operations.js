@@ -319,22 +319,23 @@ class Asked {
     const mark = crypto.subtle ? told : undefined;
     const id = known ? known.task.id : (mark?.name ?? newId());
     // The task that a message of this id has begun, at whichever process.
-    const begun = mark && (await logs.load(mark.name));
+    const earlier = mark && (await logs.load(mark.name));
     let send = /** @type {(() => void) | undefined} */ (undefined);
-    const begins = (/** @type {Entry} */ entry) => {
+    const begun = (/** @type {Entry} */ entry) => {
       this.#addPush(entry);
       send = this.#follow(entry, this.dialect.snapshot);
     };
     try {
-      const replica = known ? known.replica : begun;
-      if (begun && replica !== begun) throw reused();
+      const replica = known ? known.replica : earlier;
+      if (earlier && replica !== earlier) throw reused();
       if (!mark || !replica?.took(mark, message)) {
         const contextId = (known?.task ?? message).contextId ?? newId();
         Object.assign(message, { taskId: id, contextId });
         const { tenant, user } = info;
         const origin = { contextId, tenant, user, dialect: this.dialect.name };
-        if (known) await logs.answer(known.replica, message, info, begins, mark);
-        else await logs.begin(id, origin, message, info, begins, mark);
+        const sent = { message, info, begun, mark };
+        if (known) await logs.answer(known.replica, sent);
+        else await logs.begin(id, origin, sent);
         send?.();
         return id;
       }
@@ -342,7 +343,7 @@ class Asked {
       if (!(error instanceof AbpError) || !PASSED.includes(error.code)) throw error;
       await this.#requireTaken({ id, message, mark, known: !!known }, error);
     } finally {
-      if (begun) logs.leave(begun);
+      if (earlier) logs.leave(earlier);
     }
     await this.#answerAgain(id);
     return id;

@@ -36,6 +36,9 @@ const RENEWALS = 5;
 const MAX_WARNED = 1000;
 
 /**
+ * A message that a run is to answer: a later run gets of its request what `saveRequest` says. `mark` is there if it may come again.
+ * @typedef {{ message: Message, info: RequestInfo, begun: (entry: Entry) => void, mark?: Mark }} Sent
+ *
  * What the store needs of the agent whose tasks it keeps.
  * @typedef {object} StoreParts
  * @property {import('../tasks-core.js').TaskLimits} [limits]
@@ -331,12 +334,9 @@ export class TaskLogs {
    * A new task. Resolves when its first record is stored; `begun` was called before.
    * @param {string} id
    * @param {Origin} origin
-   * @param {Message} message
-   * @param {RequestInfo} info
-   * @param {(entry: Entry) => void} begun
-   * @param {Mark} [mark] of the message, if it may come again
+   * @param {Sent} sent
    */
-  async begin(id, origin, message, info, begun, mark) {
+  async begin(id, origin, sent) {
     if (this.full) throw refusal();
     const replica = new Replica(this, id);
     replica.pins++;
@@ -346,9 +346,7 @@ export class TaskLogs {
       return true;
     };
     try {
-      const run = this.#runOf(message, info, mark);
-      const begin = (/** @type {Owner} */ owner) =>
-        owner.start({ prompt: message, info }, run, begun, { k: 'new', origin });
+      const begin = this.#starter(sent, { k: 'new', origin });
       const enter = () => this.entries.begin(id, origin);
       // Another process may have begun it.
       if (!(await this.claim(replica, core.TASK_SUBMITTED, mayTake, begin, enter)))
@@ -368,12 +366,9 @@ export class TaskLogs {
   /**
    * An answer to a task that asked for one: whoever gets it takes the task. Resolves as `begin` does.
    * @param {Replica} replica
-   * @param {Message} message
-   * @param {RequestInfo} info
-   * @param {(entry: Entry) => void} begun
-   * @param {Mark} [mark] of the message, if it may come again
+   * @param {Sent} sent
    */
-  async answer(replica, message, info, begun, mark) {
+  async answer(replica, sent) {
     if (this.full) throw refusal();
     const { entry } = replica;
     const state = readState(entry?.task.state);
@@ -381,10 +376,7 @@ export class TaskLogs {
     const asks = () =>
       replica.owner || (entry && entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE);
     const mayTake = () => !replica.wished && !replica.blind && !!asks();
-    const run = this.#runOf(message, info, mark);
-    const begin = (/** @type {Owner} */ owner) =>
-      owner.start({ prompt: message, info }, run, begun);
-    if (await this.claim(replica, state, mayTake, begin)) return;
+    if (await this.claim(replica, state, mayTake, this.#starter(sent))) return;
     const why = `Task ${replica.id} does not accept a message now`;
     throw new AbpError('UNSUPPORTED_OPERATION', why);
   }
@@ -423,16 +415,13 @@ export class TaskLogs {
     return owner;
   }
 
-  /**
-   * What is stored of a message that a run is to answer.
-   * @param {Message} message
-   * @param {RequestInfo} info of which a later run gets what `saveRequest` says
-   * @param {Mark} [mark]
-   */
-  #runOf(message, info, mark) {
+  /** Has an owner begin the run for a message. @param {Sent} sent @param {TaskEvent} [first] what comes before it in the log */
+  #starter({ message, info, begun, mark }, first) {
     const given = this.options.saveRequest?.(info) ?? undefined;
     const saved = given && JSON.parse(JSON.stringify(given));
-    return { message, mark, saved, attempt: 1, trace: info.headers.traceparent };
+    const run = { message, mark, saved, attempt: 1, trace: info.headers.traceparent };
+    return (/** @type {Owner} */ owner) =>
+      owner.start({ prompt: message, info }, run, begun, first);
   }
 
   /** @param {Replica} replica @param {core.Task} handle */

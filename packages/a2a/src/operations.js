@@ -21,6 +21,7 @@ import {
   versionOf,
 } from './requests.js';
 import { eventsOf } from './shown-tasks.js';
+import { Replay } from './store/replay.js';
 import { replyOf } from './task.js';
 
 /** @import { Dialect, Message } from './dialects.js' */
@@ -506,7 +507,7 @@ class Asked {
       const entry = await this.#find('subscribe');
       const { replica, task } = entry;
       const number = this.info.headers['last-event-id'];
-      const replay = number ? await logs.replay(replica, number) : undefined;
+      const replay = number ? await Replay.after(logs.backend, replica, number) : undefined;
       /** @type {PrintedEvent[]} */
       let missed = [];
       for (let next; replay && !replay.done && missed.length === 0; missed = eventsOf(task, next))
@@ -527,7 +528,7 @@ class Asked {
   /**
    * Tells a reader what it has missed, as fast as it reads, and then what comes.
    * @param {Entry} entry
-   * @param {import('./store/replay.js').Replay} replay
+   * @param {Replay} replay
    * @param {PrintedEvent[]} missed the first of it
    */
   async #replay(entry, replay, missed) {

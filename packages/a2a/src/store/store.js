@@ -17,7 +17,6 @@ import { TaskTable } from '../tasks-core.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
-import { Replay } from './replay.js';
 import { Replica, unreadableOf } from './replica.js';
 import { Retention } from './retention.js';
 import { Takeover } from './takeover.js';
@@ -489,7 +488,7 @@ export class TaskLogs {
     return since + (this.#limits.rememberFor ?? core.TASKS_DEFAULT_REMEMBER_MS);
   }
 
-  // --- Lists and streams -------------------------------------------------------------------------------
+  // --- Lists -------------------------------------------------------------------------------------------
 
   /** Whether something of a task is shown here. @param {string} id */
   shows(id) {
@@ -500,16 +499,6 @@ export class TaskLogs {
   known(id) {
     const { entry, settled, owner } = this.#replicas.get(id) ?? {};
     return settled || (owner && this.lease.valid) ? entry?.task : undefined;
-  }
-
-  /**
-   * What came after an event of a task's log.
-   * @param {Replica} replica
-   * @param {string} number of the event
-   * @returns {Promise<Replay | undefined>} undefined for a number that the log does not have
-   */
-  replay(replica, number) {
-    return Replay.after(this.backend, replica, number);
   }
 }
 

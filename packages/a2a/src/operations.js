@@ -22,7 +22,7 @@ import {
 } from './requests.js';
 import { eventsOf } from './shown-tasks.js';
 import { Replay } from './store/replay.js';
-import { replyOf } from './task.js';
+import { messageOf } from './task.js';
 
 /** @import { Dialect, Message } from './dialects.js' */
 /** @import { Mark, Taken } from './repeats.js' */
@@ -297,7 +297,7 @@ class Asked {
     if (!message.taskId && agent.reply) {
       const replied = await this.#replyTo(message);
       if (replied !== undefined && replied !== null) {
-        const answer = replyOf(message.contextId ?? newId(), replied);
+        const answer = messageOf({ contextId: message.contextId ?? newId() }, replied);
         this.#answerWith(answer);
         return answer;
       }

@@ -174,14 +174,11 @@ export function withOutcome(task, status, fate, said) {
   return { ...status, message: { ...message, metadata } };
 }
 
-/** A message in place of a task. @param {string} contextId @param {Said} content */
-export const replyOf = (contextId, content) => messageOf({ contextId }, content);
-
 /** @param {StoredTask} task */
 export const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
 
 /** @param {object} about what the message is about @param {Said} content @returns {Message} */
-function messageOf(about, content) {
+export function messageOf(about, content) {
   const given =
     typeof content === 'string' ? { parts: [{ text: content }] } : plain({ ...content }).value;
   const message = readMessage({ ...about, ...given, role: 'agent' });

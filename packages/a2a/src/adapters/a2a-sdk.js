@@ -142,35 +142,32 @@ export class TaskRequestHandler {
     };
   }
 
-  /** @param {string} method @param {string} request */
-  #streams(method, request) {
-    return (/** @type {any} */ params, /** @type {any} */ context) =>
-      this.#stream(method, request, params, context);
-  }
-
   /**
-   * @param {string} method @param {string} request @param {any} params @param {any} context
-   * @returns {AsyncGenerator<any, void, undefined>}
+   * @param {string} method @param {string} request
+   * @returns {(params: any, context: any) => AsyncGenerator<any, void, undefined>}
    */
-  async *#stream(method, request, params, context) {
-    const types = await sdk();
-    const call = this.#open(types, method, request, params, context);
-    // Until the executor says whether it answers with a message or a task, what every task begins with is held back.
-    let held = [];
-    let holds = method === 'SubscribeToTask' ? 0 : 2;
-    try {
-      for (let response; (response = await call.responses.next()) !== undefined;) {
-        if (call.message) return yield { payload: { $case: 'message', value: call.message } };
-        if (response !== BEGUN) held.push(resultOf(types, response));
-        if (!call.begun && held.length <= holds) continue;
-        holds = 0;
+  #streams(method, request) {
+    const open = this.#open.bind(this);
+    return async function* (params, context) {
+      const types = await sdk();
+      const call = open(types, method, request, params, context);
+      // Until the executor says whether it answers with a message or a task, what every task begins with is held back.
+      let held = [];
+      let holds = method === 'SubscribeToTask' ? 0 : 2;
+      try {
+        for (let response; (response = await call.responses.next()) !== undefined;) {
+          if (call.message) return yield { payload: { $case: 'message', value: call.message } };
+          if (response !== BEGUN) held.push(resultOf(types, response));
+          if (!call.begun && held.length <= holds) continue;
+          holds = 0;
+          for (const event of held) yield types.StreamResponse.fromJSON(event);
+          held = [];
+        }
         for (const event of held) yield types.StreamResponse.fromJSON(event);
-        held = [];
+      } finally {
+        call.responses.close();
       }
-      for (const event of held) yield types.StreamResponse.fromJSON(event);
-    } finally {
-      call.responses.close();
-    }
+    };
   }
 
   /**

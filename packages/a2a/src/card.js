@@ -48,13 +48,6 @@ const withDefaults = (object, defaults) =>
     ]),
   );
 
-/**
- * The version of the card for a request that names no version: that of the agent's preferred interface, or 1.0.
- * @param {AgentCard} card
- * @returns {'1.0' | '0.3'}
- */
-export const preferredVersion = (card) => (isLegacy(card.supportedInterfaces?.[0]) ? '0.3' : '1.0');
-
 /** @param {CardInterface | undefined} one of a card's interfaces */
 const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
@@ -68,12 +61,13 @@ const OWN_EXTENSION = {
 /**
  * Prints a card.
  * @param {AgentCard} card
- * @param {CardVersion} version the form to print
+ * @param {CardVersion | undefined} asked the form to print; the default is that of the agent's preferred interface, or 1.0
  * @param {string} url the agent's URL, for interfaces that name none
  * @param {boolean} [pushNotifications] whether the agent sends them
  * @returns {object}
  */
-export function printCard(card, version, url, pushNotifications = false) {
+export function printCard(card, asked, url, pushNotifications = false) {
+  const version = asked ?? (isLegacy(card.supportedInterfaces?.[0]) ? '0.3' : '1.0');
   // A change would invalidate the signature.
   if (version === '1.0' && card.signatures?.length) return card;
   const { name, provider, iconUrl } = card;

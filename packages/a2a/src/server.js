@@ -4,7 +4,7 @@ import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { isRecord, milliseconds } from '../../../js/common/values.js';
 import { ProcessBackend } from './backends/memory.js';
 import { Backlog } from './backlog.js';
-import { preferredVersion, printCard } from './card.js';
+import { printCard } from './card.js';
 import { checkCard } from './check-card.js';
 import { requireExactly, requireTextList } from './exact-options.js';
 import { httpListener, readOrigins, respond } from './http.js';
@@ -259,8 +259,7 @@ export class TaskServer {
    * @param {string} url the agent's URL, for interfaces that name none
    */
   card(version, url) {
-    const push = this.#pushes !== undefined;
-    return printCard(this.#agent.card, version ?? preferredVersion(this.#agent.card), url, push);
+    return printCard(this.#agent.card, version, url, this.#pushes !== undefined);
   }
 
   /**

@@ -10,7 +10,7 @@ import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
 import { RETRY, pause } from '../pause.js';
 import { statusOf, withOutcome } from '../task.js';
-import { keepEvent, printRecord } from './records.js';
+import { printRecord } from './records.js';
 
 /** @import { Message, Status } from '../dialects.js' */
 /** @import { Entry } from '../shown-tasks.js' */
@@ -205,7 +205,9 @@ export class Owner {
         const [first] = this.#queue;
         if (!this.sent && !first.name && this.#isLong(first)) {
           // What a record refers to is stored before it.
-          first.name = await keepEvent(backend, this.#replica.id, this.epoch, first.text);
+          const name = `${this.#replica.id}/${this.epoch}/${newId()}`;
+          await backend.put(name, new TextEncoder().encode(first.text));
+          first.name = name;
           continue;
         }
         const sent = (this.sent ??= this.#build());

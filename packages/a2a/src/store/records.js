@@ -6,7 +6,6 @@
 import { AbpError, reportError, safely } from '../../../../js/common/errors.js';
 import { isObject } from '../../../../js/common/values.js';
 import { objectNotFound } from '../backends/backend.js';
-import { newId } from '../ids.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Artifact, Message, Metadata, Status } from '../dialects.js' */
@@ -81,20 +80,7 @@ export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code ===
 export const isFence = (data) => safely(() => readRecord(data).events.length === 0, false);
 
 /**
- * Keeps an event beside the log of a task.
- * @param {Backend} backend
- * @param {string} id of the task
- * @param {number} epoch
- * @param {string} text
- */
-export async function keepEvent(backend, id, epoch, text) {
-  const name = `${id}/${epoch}/${newId()}`;
-  await backend.put(name, new TextEncoder().encode(text));
-  return name;
-}
-
-/**
- * What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
+ * An event that is kept beside its log; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
  * @param {Backend} backend
  * @param {string} name
  * @returns {Promise<TaskEvent>}

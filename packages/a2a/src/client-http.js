@@ -81,10 +81,7 @@ export class HttpConnection {
 
   /**
    * @param {URL} url of the agent, or of its card
-   * @param {object} options
-   * @param {typeof fetch} [options.fetch] in place of the global one
-   * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
-   * @param {Endpoints} options.endpoints where requests may go besides the origin of the URL
+   * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'> & { endpoints: Endpoints }} options
    * @param {{ event: number, body: number }} limits
    */
   constructor(url, options, limits) {

@@ -15,6 +15,7 @@ import { keptReport } from '../../../js/common/report.js';
 import { abortError } from '../../../js/common/signals.js';
 import { readArtifact, readState } from './dialects.js';
 import { newId } from './ids.js';
+import { within } from './pause.js';
 import { checkParts, plain, statusOf } from './task.js';
 import { ended } from './tasks-core.js';
 
@@ -43,13 +44,8 @@ export class Runs {
   /** Resolves when no executor runs, or when the time is over. @param {number} ms */
   async idle(ms) {
     if (this.#running.size === 0) return;
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    await new Promise((resolve) => {
-      this.#onIdle = () => resolve(undefined);
-      timer = setTimeout(this.#onIdle, ms);
-    });
-    clearTimeout(timer);
+    const idle = new Promise((resolve) => (this.#onIdle = () => resolve(undefined)));
+    await within(idle, ms, () => new Error('timeout')).catch(() => {});
   }
 
   /**

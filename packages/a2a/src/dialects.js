@@ -193,6 +193,8 @@ const readAbout = reader({
   metadata: record,
 });
 
+const readWrapped = reader(each('task message statusUpdate artifactUpdate', record));
+
 /**
  * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
  * is recognised by its members.
@@ -200,12 +202,7 @@ const readAbout = reader({
  * @returns {Event | undefined} undefined if it is no event
  */
 export function readEvent(result) {
-  const [task, message, statusUpdate, artifactUpdate] = [
-    'task',
-    'message',
-    'statusUpdate',
-    'artifactUpdate',
-  ].map((name) => record(getField(result, name)));
+  const { task, message, statusUpdate, artifactUpdate } = readWrapped(result);
   // In other versions a `message` or a `task` beside other members is not the event itself.
   const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
   if (whole && task) return { kind: 'task', task: readTask(task) };

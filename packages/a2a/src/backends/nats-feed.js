@@ -7,7 +7,7 @@ import { pause } from '../pause.js';
 /** Messages that are asked for at once. */
 const BATCH = 64;
 /** Ms before what failed is tried again. */
-const RETRY = 250;
+export const RETRY = 250;
 
 /** @typedef {{ get: (name: string) => string }} Headers */
 /** @typedef {{ seq: number, subject: string, data: Uint8Array, headers?: Headers, header?: Headers }} Message a consumer's, or one that was asked for */

@@ -28,7 +28,7 @@ import {
   unavailable,
 } from './backend.js';
 import { pause, within } from '../pause.js';
-import { Feed } from './nats-feed.js';
+import { Feed, RETRY } from './nats-feed.js';
 import { OrderedIndex } from './ordered.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
@@ -56,8 +56,6 @@ const MAX_COME = 1024;
 const HEARTBEAT = 1000;
 /** Ms between two looks at whether the consumer has what was stored at the one before. */
 const LOOK = 2000;
-/** Ms before something that failed is tried again. */
-const RETRY = 250;
 /** Entries of a list that are read anew for each page; of a longer one a copy is kept, and what has changed is read. */
 const SHORT_LIST = 256;
 /** Ms for which a copy that nobody asks for is kept. */
@@ -696,7 +694,8 @@ class NatsBackend {
       const few = await this.#messagesOf(this.#state, subject, 1, SHORT_LIST + 1);
       if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
       // Another one may have made it meanwhile.
-      copy = this.#copies.get(subject) ?? { ...EMPTY, index: new OrderedIndex() };
+      const made = { index: new OrderedIndex(), seen: 0, read: 0, asked: 0 };
+      copy = this.#copies.get(subject) ?? made;
       this.#copies.set(subject, copy);
     }
     const now = (copy.asked = performance.now());
@@ -860,9 +859,6 @@ class NatsBackend {
 /** @param {unknown} [cause] */
 const unacknowledged = (cause) =>
   new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', { cause });
-
-/** @type {Omit<Copy, 'index'>} */
-const EMPTY = { seen: 0, read: 0, asked: 0 };
 
 /** @param {string} text */
 function entryIn(text) {

@@ -32,10 +32,6 @@ export function openTelemetry(api) {
 export class Reports {
   #api;
   #tracer;
-  #told;
-  #cancels;
-  #losses;
-  #unreadable;
 
   /** @param {any} api @param {() => Record<string, number | undefined>} counters */
   constructor(api, counters) {
@@ -44,12 +40,18 @@ export class Reports {
     const meter = api.metrics.getMeter(NAME);
     const counter = (/** @type {string} */ name, /** @type {string} */ description) =>
       meter.createCounter(name, { description });
-    this.#told = counter('a2a.tasks', 'states of tasks that were told');
-    this.#losses = counter('a2a.lease.losses', 'leases that this process did not renew in time');
+    const states = counter('a2a.tasks', 'states of tasks that were told');
+    /** @param {string} state that was told */
+    this.told = (state) => states.add(1, { 'a2a.task.state': state });
+    const losses = counter('a2a.lease.losses', 'leases that this process did not renew in time');
+    this.leaseLost = () => losses.add(1);
     const met = 'times that a task was met that a later version has stored';
-    this.#unreadable = counter('a2a.tasks.unreadable', met);
+    const meetings = counter('a2a.tasks.unreadable', met);
+    this.unreadable = () => meetings.add(1);
     const description = 'from a cancel to its answer';
-    this.#cancels = meter.createHistogram('a2a.cancel.duration', { unit: 'ms', description });
+    const cancels = meter.createHistogram('a2a.cancel.duration', { unit: 'ms', description });
+    /** @param {number} ms @param {string} state of the task that was to be cancelled */
+    this.cancelled = (ms, state) => cancels.record(ms, { 'a2a.task.state': state });
     for (const [name, of, description] of [
       ['a2a.tasks.live', 'live', 'tasks that have not ended'],
       ['a2a.streams', 'streams', 'open streams'],
@@ -59,16 +61,6 @@ export class Reports {
         .createObservableGauge(name, { description })
         .addCallback((/** @type {any} */ result) => result.observe(counters()[of] ?? 0));
   }
-
-  /** @param {string} state that was told */
-  told = (state) => this.#told.add(1, { 'a2a.task.state': state });
-
-  /** @param {number} ms @param {string} state of the task that was to be cancelled */
-  cancelled = (ms, state) => this.#cancels.record(ms, { 'a2a.task.state': state });
-
-  leaseLost = () => this.#losses.add(1);
-
-  unreadable = () => this.#unreadable.add(1);
 
   /**
    * Begins the span of a run, which continues the client's trace.

@@ -6,7 +6,7 @@ import { AbpError } from '../../../../js/common/errors.js';
 import { unavailable } from './backend.js';
 import { LocalBackend } from './local.js';
 
-/** @import { IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
+/** @import { IndexEntry, ListFilter, Place } from './backend.js' */
 /** @import { Storage } from './local.js' */
 
 /** The layout of the tables; a file with another one is refused. */
@@ -53,21 +53,15 @@ const FULL = 13;
 
 /** @typedef {Error & { errcode?: number }} SqliteError */
 
-/** @implements {Storage} */
-class File {
-  #database;
+/** Where a backend keeps things in a file. @param {any} database @returns {Storage} */
+function storageIn(database) {
   /** Prepared statements, by their text. @type {Map<string, any>} */
-  #statements = new Map();
-
-  /** @param {any} database */
-  constructor(database) {
-    this.#database = database;
-  }
+  const statements = new Map();
 
   /** @param {'run' | 'get' | 'all'} method @param {string} sql @param {...unknown} values */
-  #do(method, sql, ...values) {
-    let statement = this.#statements.get(sql);
-    if (!statement) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
+  const ask = (method, sql, ...values) => {
+    let statement = statements.get(sql);
+    if (!statement) statements.set(sql, (statement = database.prepare(sql)));
     try {
       return statement[method](...values);
     } catch (error) {
@@ -75,99 +69,78 @@ class File {
       const why = errcode === FULL ? 'The disk is full' : `The file cannot be used: ${message}`;
       throw unavailable(why, error);
     }
-  }
+  };
 
   /**
    * Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order.
    * @param {string} sql
    * @param {...unknown} values
    */
-  #later(sql, ...values) {
-    this.#database.exec('PRAGMA synchronous = NORMAL');
+  const later = (sql, ...values) => {
+    database.exec('PRAGMA synchronous = NORMAL');
     try {
-      this.#do('run', sql, ...values);
+      ask('run', sql, ...values);
     } finally {
-      this.#database.exec('PRAGMA synchronous = FULL');
+      database.exec('PRAGMA synchronous = FULL');
     }
-  }
+  };
 
-  /** @param {string} task */
-  last(task) {
-    return this.#do('get', 'SELECT max(seq) AS seq FROM records WHERE task = ?', task).seq ?? 0;
-  }
+  return {
+    last: (task) => ask('get', 'SELECT max(seq) AS seq FROM records WHERE task = ?', task).seq ?? 0,
 
-  /** @param {string} task @param {string} data */
-  append(task, data) {
-    const seq = this.last(task) + 1;
-    this.#do('run', 'INSERT INTO records VALUES (?, ?, ?)', task, seq, data);
-    return seq;
-  }
+    append(task, data) {
+      const seq = this.last(task) + 1;
+      ask('run', 'INSERT INTO records VALUES (?, ?, ?)', task, seq, data);
+      return seq;
+    },
 
-  /** @param {string} task @param {number} after @param {number} limit @returns {LogRecord[]} */
-  read(task, after, limit) {
-    const sql = 'SELECT seq, data FROM records WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?';
-    return this.#do('all', sql, task, after, limitOf(limit)).map(plain);
-  }
+    read(task, after, limit) {
+      const sql = 'SELECT seq, data FROM records WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?';
+      return ask('all', sql, task, after, limitOf(limit)).map(plain);
+    },
 
-  /** @param {string} task */
-  forget(task) {
-    this.#later('DELETE FROM entries WHERE task = ?', task);
-    this.#later('DELETE FROM records WHERE task = ?', task);
-  }
+    forget(task) {
+      later('DELETE FROM entries WHERE task = ?', task);
+      later('DELETE FROM records WHERE task = ?', task);
+    },
 
-  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
-  note(task, { tenant, context, time, state = '', data }, seq) {
-    const sql = `INSERT INTO entries (task, tenant, context, time, data, seq, state) VALUES (?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant, context = excluded.context, time = excluded.time,
-        data = excluded.data, seq = excluded.seq, state = excluded.state
-      WHERE excluded.seq >= entries.seq`;
-    this.#later(sql, task, tenant, context, time, data, seq, state);
-  }
+    note(task, { tenant, context, time, state = '', data }, seq) {
+      const sql = `INSERT INTO entries (task, tenant, context, time, data, seq, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant, context = excluded.context, time = excluded.time,
+          data = excluded.data, seq = excluded.seq, state = excluded.state
+        WHERE excluded.seq >= entries.seq`;
+      later(sql, task, tenant, context, time, data, seq, state);
+    },
 
-  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
-  list(filter, after, limit) {
-    const [where, ...values] = selection(filter, after);
-    const sql = `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`;
-    return this.#do('all', sql, ...values, limit).map(
-      (/** @type {IndexEntry & { task: string }} */ { state, ...row }) =>
-        state ? { ...row, state } : row,
-    );
-  }
+    list(filter, after, limit) {
+      const [where, ...values] = selection(filter, after);
+      const sql = `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`;
+      return ask('all', sql, ...values, limit).map(
+        (/** @type {IndexEntry & { task: string }} */ { state, ...row }) =>
+          state ? { ...row, state } : row,
+      );
+    },
 
-  /** @param {ListFilter} filter @param {Place | undefined} after @returns {{ count: number, last?: Place }} */
-  count(filter, after) {
-    const [where, ...values] = selection(filter, after, true);
-    const place = `SELECT time, task ${where} ORDER BY time DESC, task LIMIT 1 OFFSET ${SLICE - 1}`;
-    const last = this.#do('get', place, ...values);
-    if (last) return { count: SLICE, last: plain(last) };
-    return { count: this.#do('get', `SELECT count(*) AS count ${where}`, ...values).count };
-  }
+    count(filter, after) {
+      const [where, ...values] = selection(filter, after, true);
+      const place = `SELECT time, task ${where} ORDER BY time DESC, task LIMIT 1 OFFSET ${SLICE - 1}`;
+      const last = ask('get', place, ...values);
+      if (last) return { count: SLICE, last: plain(last) };
+      return { count: ask('get', `SELECT count(*) AS count ${where}`, ...values).count };
+    },
 
-  /** @param {string} name @param {Uint8Array} bytes */
-  put(name, bytes) {
-    this.#later('INSERT OR REPLACE INTO objects VALUES (?, ?)', name, bytes);
-  }
+    put: (name, bytes) => later('INSERT OR REPLACE INTO objects VALUES (?, ?)', name, bytes),
+    get: (name) => ask('get', 'SELECT bytes FROM objects WHERE name = ?', name)?.bytes,
+    remove: (name) => later('DELETE FROM objects WHERE name = ?', name),
 
-  /** @param {string} name @returns {Uint8Array<ArrayBuffer> | undefined} */
-  get(name) {
-    return this.#do('get', 'SELECT bytes FROM objects WHERE name = ?', name)?.bytes;
-  }
+    names(after, limit) {
+      const sql = 'SELECT name FROM objects WHERE name > ? ORDER BY name LIMIT ?';
+      const rows = ask('all', sql, after, limitOf(limit));
+      return rows.map((/** @type {{ name: string }} */ { name }) => name);
+    },
 
-  /** @param {string} name */
-  remove(name) {
-    this.#later('DELETE FROM objects WHERE name = ?', name);
-  }
-
-  /** @param {string} after @param {number} limit @returns {string[]} */
-  names(after, limit) {
-    const sql = 'SELECT name FROM objects WHERE name > ? ORDER BY name LIMIT ?';
-    const rows = this.#do('all', sql, after, limitOf(limit));
-    return rows.map((/** @type {{ name: string }} */ { name }) => name);
-  }
-
-  close() {
-    this.#database.close();
-  }
+    close: () => database.close(),
+  };
 }
 
 /** SQLite's word for no limit is -1. @param {number} limit */
@@ -199,7 +172,7 @@ export async function sqliteBackend(path) {
     if (layout && layout !== LAYOUT)
       throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
     database.exec(`${TABLES} ${INDEXES} COMMIT`);
-    return new LocalBackend(new File(database));
+    return new LocalBackend(storageIn(database));
   } catch (error) {
     database?.close();
     const { errcode, message } = /** @type {SqliteError} */ (error);

@@ -105,30 +105,26 @@ export class TaskRequestHandler {
     return context.user?.isAuthenticated ? this.#extended : this.#card;
   }
 
-  sendMessage = this.#asks('SendMessage', 'SendMessageRequest', 'SendMessageResponse');
-  getTask = this.#asks('GetTask', 'GetTaskRequest', 'Task');
-  cancelTask = this.#asks('CancelTask', 'CancelTaskRequest', 'Task');
-  listTasks = this.#asks('ListTasks', 'ListTasksRequest', 'ListTasksResponse');
+  sendMessage = this.#asks('SendMessage', 'SendMessageResponse');
+  getTask = this.#asks('GetTask', 'Task');
+  cancelTask = this.#asks('CancelTask', 'Task');
+  listTasks = this.#asks('ListTasks', 'ListTasksResponse');
   createTaskPushNotificationConfig = this.#asks(`Create${PUSH}`, PUSH, PUSH);
-  getTaskPushNotificationConfig = this.#asks(`Get${PUSH}`, `Get${PUSH}Request`, PUSH);
-  listTaskPushNotificationConfigs = this.#asks(
-    `List${PUSH}s`,
-    `List${PUSH}sRequest`,
-    `List${PUSH}sResponse`,
-  );
-  deleteTaskPushNotificationConfig = this.#asks(`Delete${PUSH}`, `Delete${PUSH}Request`);
+  getTaskPushNotificationConfig = this.#asks(`Get${PUSH}`, PUSH);
+  listTaskPushNotificationConfigs = this.#asks(`List${PUSH}s`, `List${PUSH}sResponse`);
+  deleteTaskPushNotificationConfig = this.#asks(`Delete${PUSH}`);
   sendMessageStream = this.#streams('SendStreamingMessage', 'SendMessageRequest');
-  resubscribe = this.#streams('SubscribeToTask', 'SubscribeToTaskRequest');
+  resubscribe = this.#streams('SubscribeToTask');
 
   // --- Requests --------------------------------------------------------------------------------------
 
   /**
    * @param {string} method
-   * @param {string} request the SDK's type of its parameters
-   * @param {string} [result] the type of what it is answered
+   * @param {string} [result] the SDK's type of what it is answered
+   * @param {string} [request] the type of its parameters
    * @returns {(params: any, context: any) => Promise<any>}
    */
-  #asks(method, request, result) {
+  #asks(method, result, request = `${method}Request`) {
     return async (params, context) => {
       const types = await sdk();
       const call = this.#open(types, method, request, params, context);
@@ -143,10 +139,10 @@ export class TaskRequestHandler {
   }
 
   /**
-   * @param {string} method @param {string} request
+   * @param {string} method @param {string} [request]
    * @returns {(params: any, context: any) => AsyncGenerator<any, void, undefined>}
    */
-  #streams(method, request) {
+  #streams(method, request = `${method}Request`) {
     const open = this.#open.bind(this);
     return async function* (params, context) {
       const types = await sdk();

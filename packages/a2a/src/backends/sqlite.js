@@ -14,14 +14,12 @@ const LAYOUT = 2;
 /** Entries that are counted at once. */
 const SLICE = 10_000;
 
+/** The indexes have all that counting needs. */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS records (task TEXT, seq INTEGER, data TEXT NOT NULL, PRIMARY KEY (task, seq)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
     time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS objects (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
-`;
-/** All that counting needs is in them. */
-const INDEXES = `
   CREATE INDEX IF NOT EXISTS by_tenant ON entries (tenant, time DESC, task, state);
   CREATE INDEX IF NOT EXISTS by_context ON entries (tenant, context, time DESC, task, state);
   CREATE INDEX IF NOT EXISTS by_state ON entries (tenant, state, time DESC, task);
@@ -171,7 +169,7 @@ export async function sqliteBackend(path) {
     const { user_version: layout } = database.prepare('PRAGMA user_version').get();
     if (layout && layout !== LAYOUT)
       throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
-    database.exec(`${TABLES} ${INDEXES} COMMIT`);
+    database.exec(`${TABLES} COMMIT`);
     return new LocalBackend(storageIn(database));
   } catch (error) {
     database?.close();

@@ -37,7 +37,6 @@ export class HttpReply {
   rest = false;
   #response;
   #options;
-  #backlog;
   #begun = false;
   #streams = false;
   #onRead = () => {};
@@ -47,12 +46,10 @@ export class HttpReply {
   /**
    * @param {any} response Node's `ServerResponse`, or a FetchResponse
    * @param {HttpOptions} options
-   * @param {import('./backlog.js').Backlog} backlog
    */
-  constructor(response, options, backlog) {
+  constructor(response, options) {
     this.#response = response;
     this.#options = options;
-    this.#backlog = backlog;
     response.on('close', () => this.#leave());
     response.on('drain', () => this.#progress());
     // 'close' follows. Without a listener the error would end the process.
@@ -169,7 +166,7 @@ export class HttpReply {
 
   /** Something was written or read. */
   #progress() {
-    if (!this.left) this.#backlog.update(this);
+    if (!this.left) this.#options.backlog.update(this);
     this.#resume();
   }
 
@@ -198,7 +195,7 @@ export class HttpReply {
 
   #leave() {
     clearInterval(this.#timer);
-    this.#backlog.remove(this);
+    this.#options.backlog.remove(this);
     this.left = true;
     this.#resume();
     this.onLeave?.();

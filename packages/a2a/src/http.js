@@ -14,7 +14,7 @@ import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
 
 /** @import { Backlog } from './backlog.js' */
 /** @import { TaskServer } from './server.js' */
-/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*' }} HttpOptions */
+/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*', backlog: Backlog }} HttpOptions */
 
 /**
  * A request, from Node or from fetch.
@@ -124,10 +124,9 @@ async function answer(server, asked, reply, options) {
  * @param {Asked} asked
  * @param {any} response
  * @param {HttpOptions} options
- * @param {Backlog} backlog
  */
-async function serve(server, asked, response, options, backlog) {
-  const reply = new HttpReply(response, options, backlog);
+async function serve(server, asked, response, options) {
+  const reply = new HttpReply(response, options);
   try {
     return await answer(server, asked, reply, options);
   } catch (error) {
@@ -254,11 +253,10 @@ function hashOf(text) {
 /**
  * @param {TaskServer} server
  * @param {HttpOptions} options
- * @param {Backlog} backlog
  * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes Node's
  *   `IncomingMessage` and `ServerResponse`
  */
-export const httpListener = (server, options, backlog) => async (request, response, next) => {
+export const httpListener = (server, options) => async (request, response, next) => {
   const [path, search] = (request.originalUrl ?? request.url).split('?', 2);
   const { headers, socket, user } = request;
   const host = headers.host ?? headers[':authority']; // of HTTP/2
@@ -278,7 +276,7 @@ export const httpListener = (server, options, backlog) => async (request, respon
     // The rest of the body is discarded, so that the sender goes on to read the answer.
     refused: () => request.resume(),
   };
-  if (!(await serve(server, asked, response, options, backlog))) next?.();
+  if (!(await serve(server, asked, response, options))) next?.();
 };
 
 /** @param {string} scheme @param {string | undefined} host as the client wrote it */
@@ -301,11 +299,10 @@ async function textOf(request, longest) {
  * @param {TaskServer} server
  * @param {Request} request
  * @param {HttpOptions} options
- * @param {Backlog} backlog
  * @param {unknown} user
  * @returns {Promise<Response>}
  */
-export async function respond(server, request, options, backlog, user) {
+export async function respond(server, request, options, user) {
   const { origin, host, pathname, searchParams } = new URL(request.url);
   const response = new FetchResponse(options.maxUnread);
   const asked = {
@@ -321,7 +318,7 @@ export async function respond(server, request, options, backlog, user) {
       readText(iteratorOf(request.body ?? wholeOf(request)), longest),
   };
   // Not awaited: the response of a stream is there as soon as it begins.
-  void serve(server, asked, response, options, backlog);
+  void serve(server, asked, response, options);
   return response.response;
 }
 

@@ -130,19 +130,19 @@ export class TaskServer {
     this.#pushes = push?.attach(options.store !== undefined);
     this.#reports = telemetry?.attach(() => this.counters);
 
-    const backlog = new Backlog(this.#options.maxBacklog);
+    const http = { ...this.#options, backlog: new Backlog(given.maxBacklog) };
     /**
      * A listener for `http.createServer`, and middleware for Express: what is not A2A goes to `next`. Authentication
      * that runs before it sets `user` on the request.
      */
-    this.handle = httpListener(this, this.#options, backlog);
+    this.handle = httpListener(this, http);
     /**
      * For servers in the style of `fetch`: Hono, a service worker.
      * @param {Request} request
      * @param {{ user?: unknown }} [by] the sender, if it is authenticated
      * @returns {Promise<Response>}
      */
-    this.fetch = (request, { user } = {}) => respond(this, request, this.#options, backlog, user);
+    this.fetch = (request, { user } = {}) => respond(this, request, http, user);
     // What others have left is taken before somebody asks.
     if (options.store) this.#whenReady().catch(() => {});
   }

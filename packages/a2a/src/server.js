@@ -13,7 +13,7 @@ import { serveTransport } from './port.js';
 import { BUSY_FOR, asError, away, isAway } from './refusals.js';
 import { refuse } from './requests.js';
 import { Runs } from './runs.js';
-import { ShownTasks } from './shown-tasks.js';
+import { ShownTasks, endStreams } from './shown-tasks.js';
 import { TaskLogs } from './store/store.js';
 import { ready } from './tasks-core.js';
 
@@ -234,7 +234,7 @@ export class TaskServer {
   }
 
   #endStreams() {
-    for (const entry of this.#parts?.shown ?? []) entry.endStreams();
+    for (const entry of this.#parts?.shown ?? []) endStreams(entry);
   }
 
   /**

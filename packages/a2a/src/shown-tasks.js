@@ -19,42 +19,26 @@ import { TaskTable, ended } from './tasks-core.js';
 /** The verdict on a task that is lost, where the core does not say it any more. */
 const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
 
-/** A task, and who looks at it. */
-export class Entry {
-  /** @type {Set<import('./reply.js').Stream>} */
-  streams = new Set();
-  /**
-   * Who waits for the task to settle, and how they are answered when it will not here.
-   * @type {Map<() => void, (error: unknown) => void>}
-   */
-  waiting = new Map();
-  /** Where its states are sent, by the ids that clients gave. @type {Map<string, import('./store/push.js').PushConfig>} */
-  pushes = new Map();
-  /** The task's characters when it was last measured. */
-  counted = 0;
-  /** The number of the latest event that was told, if a reader can go on behind it. @type {string | undefined} */
-  number;
+/**
+ * A task, and who looks at it.
+ * @typedef {object} Entry
+ * @property {TaskTable} table
+ * @property {core.Task} handle
+ * @property {StoredTask} task
+ * @property {Replica} replica its log, as it is read
+ * @property {import('./dialects.js').Dialect} dialect of the message that began it
+ * @property {Set<import('./reply.js').Stream>} streams
+ * @property {Map<() => void, (error: unknown) => void>} waiting who waits for the task to settle, and how they are answered when
+ *   it will not here
+ * @property {Map<string, import('./store/push.js').PushConfig>} pushes where its states are sent, by the ids that clients gave
+ * @property {number} counted the task's characters when it was last measured
+ * @property {string} [number] of the latest event that was told, if a reader can go on behind it
+ */
 
-  /**
-   * @param {TaskTable} table
-   * @param {core.Task} handle
-   * @param {StoredTask} task
-   * @param {Replica} replica its log, as it is read
-   * @param {import('./dialects.js').Dialect} dialect of the message that began it
-   */
-  constructor(table, handle, task, replica, dialect) {
-    this.table = table;
-    this.handle = handle;
-    this.task = task;
-    this.replica = replica;
-    this.dialect = dialect;
-  }
-
-  /** Ends all streams. */
-  endStreams() {
-    for (const stream of this.streams) stream.end();
-    this.streams.clear();
-  }
+/** Ends all streams of a task. @param {Entry} entry */
+export function endStreams({ streams }) {
+  for (const stream of streams) stream.end();
+  streams.clear();
 }
 
 export class ShownTasks {
@@ -83,7 +67,7 @@ export class ShownTasks {
         this.#parts.logs.reset();
         for (const entry of entries) {
           // Whoever reads what is stored comes back.
-          entry.endStreams();
+          endStreams(entry);
           this.drop(entry);
         }
       },
@@ -108,8 +92,11 @@ export class ShownTasks {
     const handle = table.add(id, core.TASK_UNKNOWN);
     if (handle <= 0) throw refusal(handle);
     const task = new StoredTask(id, contextId, this.#parts.limits.maxTask, { user, tenant });
-    const own = /** @type {core.Task} */ (handle);
-    const entry = new Entry(table, own, task, replica, DIALECTS[dialect]);
+    /** @type {Entry} */
+    const entry = {
+      ...{ table, handle: /** @type {core.Task} */ (handle), task, replica, counted: 0 },
+      ...{ dialect: DIALECTS[dialect], streams: new Set(), waiting: new Map(), pushes: new Map() },
+    };
     this.#entries.set(handle, entry);
     this.update(entry);
     return entry;

@@ -335,6 +335,7 @@ describe('back-pressure of a WebSocket whose other side reads slowly', () => {
     const progress = await heard.promise;
     far.bufferedAmount = MAX_UNSENT + 1;
     progress({ progress: 1 });
+    await new Promise(setImmediate);
     far.bufferedAmount = 0;
     progress({ progress: 2 });
     near.bufferedAmount = MAX_UNSENT + 1;
@@ -376,6 +377,7 @@ describe('back-pressure of a WebSocket whose other side reads slowly', () => {
       const { sent } = far;
       far.bufferedAmount = MAX_UNSENT + 1;
       progress?.({ progress: 1 });
+      await new Promise(setImmediate);
       assert.equal(far.sent, sent);
       far.bufferedAmount = 0;
       progress?.({ progress: 2 });

@@ -18,9 +18,12 @@ const capabilities = {
   test_error_handling: () => {
     throw new AbpError('OPERATION_FAILED', 'This tool intentionally returns an error');
   },
-  test_tool_with_progress: (_params, { progress }) => {
+  async test_tool_with_progress(_params, { progress }) {
     // The last hundred per cent is the result.
-    for (const done of [0, 50, 99]) progress({ progress: done, total: 100 });
+    for (const done of [0, 50, 99]) {
+      progress({ progress: done, total: 100 });
+      await new Promise((resolve) => setTimeout(resolve, 60)); // work, during which each is told
+    }
   },
   test_elicitation: ({ message }, { elicit }) =>
     ask(elicit, message, object({ username: text, email: text })),

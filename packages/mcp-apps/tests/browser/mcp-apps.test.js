@@ -189,9 +189,14 @@ describe('both are ours', () => {
     await call('a', 'steps');
     await outcome('a');
     const progress = await page.evaluate(() => window.calls.a.progress);
+    // Of one turn, the first and the last.
     assert.deepEqual(
-      progress.map(({ progress, total, status }) => [progress, total, status]),
-      [1, 2, 3].map((n) => [n, 3, `step ${n}`]),
+      [progress[0], progress.at(-1)].map(({ progress, total, status }) => [
+        progress,
+        total,
+        status,
+      ]),
+      [1, 3].map((n) => [n, 3, `step ${n}`]),
     );
   });
 

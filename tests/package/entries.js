@@ -47,7 +47,9 @@ export async function entries() {
     ),
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
-    [serveSandbox, extensionTransport, windowTransport].every((each) => typeof each === 'function'),
+    [serveSandbox, extensionTransport, windowTransport].every(
+      (each) => typeof each === 'function',
+    ) && 'function',
     typeof indexedDBKeys().begin,
     await settled({ name: 'six', execute: () => 6 }).execute(),
     callsTool().execute().data.calls.length,

@@ -19,7 +19,6 @@ import { after, before, test } from 'node:test';
 import {
   FILES as PAGE,
   importMap,
-  install,
   newProject,
   openPages,
   pageOf,

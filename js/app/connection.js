@@ -194,8 +194,7 @@ export class Connection extends Endpoint {
 
   /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */
   notifyProgress(info) {
-    const before = { progress: getOwn(info, 'percentage') };
-    const checked = checkedProgress('notifyProgress', info, before);
+    const checked = checkedProgress('notifyProgress', info);
     if (!checked || !this.has(abp.PROGRESS)) return;
     const { operationId, ...said } = checked;
     this.sendProgress(said, operationId ?? null);

@@ -21,7 +21,8 @@ const SERVED = Symbol.for('abp-bridge.served');
 export function serveWindow(origins, heard, refused) {
   const realm = /** @type {any} */ (globalThis);
   /** By origin: undefined as long as it is served, afterwards what ends the answers. @type {Map<string, undefined | (() => void)>} */
-  const served = (realm[SERVED] ??= new Map());
+  const served = realm[SERVED] ?? new Map();
+  Object.defineProperty(realm, SERVED, { value: served });
   for (const origin of origins) {
     if (!served.has(origin) || served.get(origin)) continue;
     throw new AbpError(

@@ -190,8 +190,8 @@ function wordsOf(thrown, depth = 0) {
   const errors = thrown?.errors;
   if (!Array.isArray(errors) || depth > 2) return words;
   const inner = errors.slice(0, MAX_INNER).map((error) => wordsOf(error, depth + 1));
-  const more = errors.length > MAX_INNER ? '; …' : '';
-  return `${words}: ${inner.join('; ')}${more}`;
+  if (errors[MAX_INNER]) inner.push('…');
+  return `${words}: ${inner.join('; ')}`;
 }
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */

@@ -19,7 +19,7 @@ export function originOf(text) {
  * @param {string} [meant] an origin that may be meant, for the error's message
  * @returns {string} the origin; throws INVALID_PARAMS if the text is not one
  */
-export function exactOrigin(text, meant = 'https://app.example:8443') {
+export function exactOrigin(text, meant = 'https://app.example') {
   const origin = originOf(text);
   if (origin) return origin;
   const why = `${JSON.stringify(text)} is not an origin, such as "${meant}" (docs/errors.md#not-an-origin)`;

@@ -160,7 +160,7 @@ export function progressInfo(info) {
  */
 export function checkedProgress(who, info, before) {
   const given = {
-    progress: before?.progress ?? (info?.status || info?.stage ? 0 : undefined),
+    progress: before?.progress ?? info?.percentage ?? ((info?.status || info?.stage) && 0),
     ...info,
   };
   const isNumber = (/** @type {string} */ key) =>

@@ -32,12 +32,17 @@ function refuseIf(wrong, why) {
 export function checkConnect(target, options, kinds, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
   const { origin } = options;
+  // It may be misspelt.
+  if (origin === undefined) requireOptions('connect', options, kinds);
   if (origin !== 'null' && safely(() => 'contentWindow' in target, false))
     exactOrigin(origin, [origin, target.src].map(originIn).find(Boolean));
   requireOptions('connect', options, kinds);
   if (isObject(options.reconnect)) requireOptions('reconnect', options.reconnect, RECONNECTING);
   const isWindow = safely(() => target.window === target, false);
-  refuseIf(isWindow, 'connect needs the iframe itself, not its contentWindow or another window');
+  refuseIf(
+    isWindow,
+    'connect needs the iframe itself, not its contentWindow; windowTransport of abp-bridge/window leads to another window',
+  );
   const place = typeof target === 'function' ? target.iframe : target;
   const reloads = getOwn(options.reconnect, 'reload') && !('contentWindow' in Object(place));
   refuseIf(reloads, 'reload of reconnect needs an iframe');

@@ -128,7 +128,8 @@ static void report(struct app *app, struct job *job) {
   size_t size;
   const char *text =
       abp_print_progress_token(app->endpoint, job->call, &body, clock_ms(CLOCK_REALTIME), &size);
-  if (text) app->post(app->link, text, size, 1);
+  /* The last one must not be left out. */
+  if (text) app->post(app->link, text, size, job->next < job->limit);
 }
 
 /* Does a little of a job, so that other jobs, and messages, have their turn. */

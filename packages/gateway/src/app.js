@@ -138,7 +138,7 @@ export class App {
 
   /** @returns {Promise<Client>} */
   async #connect() {
-    /** @type {Parameters<typeof connect>[1]} */
+    /** @type {import('../../main/types/index.js').ConnectOptions} */
     const options = {
       agent: this.#agent,
       limits: { maxControlLength: MAX_SAID },

@@ -600,7 +600,7 @@ export class Client {
   #end(signal) {
     const way = this.#way;
     const { restoring, attempt } = way;
-    const why = new AbpError('CANCELLED', 'The client was closed while it connected');
+    const why = new AbpError('CANCELLED', 'The client was closed');
     if (signal !== restoring?.signal) {
       way.restoring = undefined;
       restoring?.abort(why);

@@ -166,8 +166,9 @@ export function reportError(error) {
   else safely(() => console.error('abp-bridge: a callback failed:', error));
 }
 
-/** Values in an object that are told. */
+/** Values in an object that are told, and the length of lists and texts in it that are. */
 const MAX_VALUES = 100;
+const MAX_LENGTH = 10_000;
 /** Errors within an error that are told. */
 const MAX_INNER = 5;
 
@@ -178,19 +179,20 @@ const MAX_INNER = 5;
  */
 function wordsOf(thrown, depth = 0) {
   const said = thrown?.message || thrown || 'The operation failed';
-  // A peer's may have the same object in many places.
+  // A peer's may have the same object in many places, and a sparse list may claim any length.
   let left = MAX_VALUES;
+  const part = (/** @type {string} */ _key, /** @type {any} */ value) => {
+    if (left-- > 0 && !(value?.length > MAX_LENGTH)) return value;
+  };
   const words =
     typeof said === 'object' && !said.stack
-      ? JSON.stringify(said, (_key, value) => (left-- > 0 ? value : undefined)).slice(
-          0,
-          MAX_REASON_LENGTH,
-        )
+      ? JSON.stringify(said, part).slice(0, MAX_REASON_LENGTH)
       : String(said);
   const errors = thrown?.errors;
   if (!Array.isArray(errors) || depth > 2) return words;
-  const inner = errors.slice(0, MAX_INNER).map((error) => wordsOf(error, depth + 1));
-  if (errors[MAX_INNER]) inner.push('…');
+  const inner = errors
+    .slice(0, MAX_INNER + 1)
+    .map((error, i) => (i < MAX_INNER ? wordsOf(error, depth + 1) : '…'));
   return `${words}: ${inner.join('; ')}`;
 }
 

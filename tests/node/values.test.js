@@ -164,6 +164,11 @@ describe('what a handler throws is the error of its call:', () => {
     [{ message: { why: 'no seat' } }, failed('{"why":"no seat"}')],
     [{ text: 'x'.repeat(2000) }, failed(`{"text":"${'x'.repeat(1015)}`)],
     [shared, failed(/^{"shared":\[\[\[/)],
+    [{ at: 1, list: Object.assign([], { length: 2 ** 32 - 1 }) }, failed('{"at":1}')],
+    [
+      { message: Object.assign([], { length: 2 ** 32 - 1 }) },
+      failed('The thrown value cannot be read'),
+    ],
     [circular, failed('The thrown value cannot be read')],
     [new AggregateError([new Error('a'), 'b', { c: 1 }], 'all'), failed('all: a; b; {"c":1}')],
     [new AggregateError([new Error('a')]), failed('AggregateError: a')],

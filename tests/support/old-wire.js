@@ -206,7 +206,9 @@ export async function record({ connect, expose }, upgrade) {
   const first = lines.findIndex(({ data }) => data.type === 'initialize');
   const { id } = lines[first].data;
   const { sessionId } = lines.find(({ data }) => data.type === 'initialize-result').data.payload;
-  const isAgain = ({ data }, i) => data.type === 'initialize' && i !== first;
+  // On a busy machine it is sent again, and answered again.
+  const isAgain = ({ data: { type } }, i) =>
+    /^initialize/.test(type) && i !== lines.findIndex(({ data }) => data.type === type);
   const text = lines.filter((line, i) => !isAgain(line, i)).map((line) => write(line));
   return `${text.join('\n').replaceAll(id, NAMES.agent).replaceAll(sessionId, NAMES.app)}\n`;
 }

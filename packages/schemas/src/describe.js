@@ -38,7 +38,7 @@ export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
  */
 export function jsonSchemaOf(name, member, schema) {
   const standard = standardOf(schema);
-  let why = 'must be a JSON Schema or follow Standard Schema';
+  let why = 'must be a JSON Schema or Standard Schema';
   try {
     if (!standard) {
       if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;

@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
 import { SOURCES } from '../../../tests/support/stopped-sources.js';
-import { envelope, startRaw } from './support/raw-client.js';
+import { envelope, postTo, startRaw } from './support/raw-client.js';
 import { startSite } from './support/site.js';
 
 const TOKEN = 'a-token-of-the-tests';
@@ -212,18 +212,7 @@ describe('over HTTP', () => {
     child.kill('SIGTERM');
     await once(child, 'close');
   });
-  const post = (message, headers = {}, signal) =>
-    fetch(url, {
-      method: 'POST',
-      signal,
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        ...headers,
-      },
-      body: typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', ...message }),
-    });
+  const post = (...message) => postTo(url, TOKEN, ...message);
 
   test('a closed response cancels the request in the newer version', async () => {
     const from = site.lines.length;

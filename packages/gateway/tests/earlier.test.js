@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { AbpError } from 'abp-bridge';
 import { KINDS, connectClient } from './support/clients.js';
 import { lineMatching, startGateway } from './support/program.js';
-import { envelope, startRaw } from './support/raw-client.js';
+import { envelope, postTo, startRaw } from './support/raw-client.js';
 import { startSocketApp } from './support/socket-app.js';
 
 const TOKEN = 'a-token-of-the-tests';
@@ -299,18 +299,7 @@ test('a call that was answered with a handle, and is stopped by the id of its re
 });
 
 test('over HTTP in the older version a response that is lost is told of, and its result can be had', async () => {
-  const post = (message, headers, signal) =>
-    fetch(url, {
-      method: 'POST',
-      signal,
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        ...headers,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', ...message }),
-    });
+  const post = (...message) => postTo(url, TOKEN, ...message);
   const params = {
     protocolVersion: '2025-11-25',
     capabilities: {},
@@ -481,22 +470,13 @@ test('a key, or a name of a client, that is none is refused', async (t) => {
 test('in the newer version over HTTP a call whose response was closed is told of, and so is the next, each once', async () => {
   const meta = { ...envelope(), [CLIENT]: 'who loses answers' };
   const ask = (name, signal) =>
-    fetch(url, {
-      method: 'POST',
+    postTo(
+      url,
+      TOKEN,
+      { id: 1, method: 'tools/call', params: { name, arguments: { text: 'x' }, _meta: meta } },
+      { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name },
       signal,
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'tools/call',
-        'mcp-name': name,
-      },
-      body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-        params: { name, arguments: { text: 'x' }, _meta: meta },
-      }),
-    });
+    );
   const lost = new AbortController();
   const call = ask('work_finishes', lost.signal);
   await written('finishes began');

@@ -11,6 +11,24 @@ export const envelope = (capabilities = {}) => ({
 });
 
 /**
+ * Posts a message over HTTP. The response may be an answer or a stream of events.
+ * @param {string} url @param {string} token @param {object | string} message text is sent as it is
+ * @param {Record<string, string>} [headers] @param {AbortSignal} [signal]
+ */
+export const postTo = (url, token, message, headers = {}, signal = undefined) =>
+  fetch(url, {
+    method: 'POST',
+    signal,
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', ...message }),
+  });
+
+/**
  * @param {string[]} args of the program
  * @param {{ modern?: boolean, capabilities?: object, env?: Record<string, string> }} [options]
  */

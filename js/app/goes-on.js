@@ -1,11 +1,9 @@
 /** A handler that has returned, or thrown, what it called still does. Loaded then. */
 import { safely } from '../common/errors.js';
 
-/** @import { Call } from '../session/call.js' */
-
 /**
  * The caller of a call is told that it still runs now, and the core then, when what it called says what became of it.
- * @param {Call} call
+ * @param {import('../session/call.js').Call} call
  * @param {any} response what its handler has given: its outcome is `running`
  * @param {any} told what was returned or thrown, which may have `settled`
  * @returns {Promise<any>} the response, in the end

@@ -353,7 +353,7 @@ static uint32_t ended_slot(const abp_tasks *tasks, abp_task task) {
 }
 
 /* More may become known. */
-static int open(int fate) { return fate == ABP_FATE_RUNNING || fate == ABP_FATE_UNKNOWN; }
+static int open(unsigned fate) { return fate == ABP_FATE_RUNNING || fate == ABP_FATE_UNKNOWN; }
 
 void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate) {
   const uint32_t slot = ended_slot(tasks, task);
@@ -397,7 +397,8 @@ abp_fate abp_task_doubt(const abp_tasks *tasks, abp_task task) {
   const abp_fate now = became(tasks, slot);
   const int finished = now == ABP_FATE_FINISHED && (tasks->extras[slot].reader != ANSWERED ||
                                                     tasks->extras[slot].said != ABP_TASK_COMPLETED);
-  return finished || open(now) ? now : ABP_FATE_NONE;
+  if (!finished && !open(now)) return ABP_FATE_NONE;
+  return now;
 }
 
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {

@@ -89,7 +89,7 @@ const optionOf = (field) =>
   ({ max_id: 'maxIdLength', max_text: 'maxControlLength', remember_ms: 'rememberFor' })[field] ??
   field.replace(/_ms$/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
 
-/** Each field of a struct: its name, its offset in bytes, and its type if that is a single number. */
+/** Each field of a struct: its name, and its offset in bytes. */
 function fieldsOf(files, struct) {
   const source = files.map(read).join('\n');
   const body = new RegExp(`typedef struct ${struct} \\{([^}]*)\\}`).exec(source)?.[1];
@@ -103,7 +103,7 @@ function fieldsOf(files, struct) {
     if (!name) throw new Error(`${struct}: cannot read the field "${field}"`);
     const size = pointer ? 4 : (SIZES[type] ?? 4);
     at = Math.ceil(at / size) * size;
-    fields.push([name, at, pointer || places ? undefined : type]);
+    fields.push([name, at]);
     at += size * Number(places ?? 1);
   }
   return fields;
@@ -131,6 +131,13 @@ function* exportsOf(files, numbers) {
     }
   }
 }
+
+/** Texts as the lines of a list. */
+const listOf = (texts) =>
+  texts
+    .map((text) => `'${text}',`)
+    .join(' ')
+    .replace(/(.{1,98})( |$)/g, '  $1\n');
 
 /** An object as a constant. */
 const tableOf = (as, entries) =>
@@ -163,7 +170,10 @@ function generate(name) {
       if (as !== 'CONFIG')
         return (
           where +
-          fields.map(([key, at]) => `export const ${as}_${key.toUpperCase()} = ${at};`).join('\n')
+          fields
+            .filter(([key]) => !/_length$/.test(key)) // it follows its text
+            .map(([key, at]) => `export const ${as}_${key.toUpperCase()} = ${at};`)
+            .join('\n')
         );
       return (
         where +
@@ -174,23 +184,11 @@ function generate(name) {
       );
     }),
     ...Object.entries(words).map(([as, type]) => {
-      const texts = namesOf(headers[0], type).map((text) => `'${text}'`);
-      return `\n/** By ${type}, as they stand on the wire. */\nexport const ${as} = /** @type {any[]} */ ([\n  ${texts.join(',\n  ')},\n]);`;
+      const list = listOf(namesOf(headers[0], type));
+      return `\n/** By ${type}, as they stand on the wire. */\n// prettier-ignore\nexport const ${as} = /** @type {any[]} */ ([\n${list}]);`;
     }),
     `
-${layouts
-  .filter(([as]) => as === 'CONFIG')
-  .map(
-    ([, struct, fields]) => `/**
- * The fields of ${struct} that JavaScript fills in; absent ones are the defaults.
- * @typedef {object} Config
-${fields
-  .filter(([, , type]) => type)
-  .map(([key, , type]) => ` * @property {${typeOf(type, numbers)}} [${optionOf(key)}]`)
-  .join('\n')}
- */`,
-  )
-  .join('\n')}
+/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
 
 /**
  * What the module exports; ${boundary.at(-1)} says what each means.
@@ -224,16 +222,14 @@ ${text}
 function generateNames(name) {
   const { headers, names, fields } = MODULES[name];
   const [header] = headers;
-  const listOf = (as, texts) => {
-    const list = texts.map((text) => `'${text}',`).join(' ');
-    return `// prettier-ignore\nexport const ${as} = [\n${list.replace(/(.{1,98})( |$)/g, '  $1\n')}];\n`;
-  };
+  const constant = (as, texts) =>
+    `// prettier-ignore\nexport const ${as} = [\n${listOf(texts)}];\n`;
   const lists = Object.entries(names).map(
-    ([as, type]) => `/** By ${type}. */\n${listOf(as, namesOf(header, type))}`,
+    ([as, type]) => `/** By ${type}. */\n${constant(as, namesOf(header, type))}`,
   );
   const layouts = Object.entries(fields).map(([as, struct]) => {
     const ordered = fieldsOf(headers, struct).map(([field]) => field);
-    return `/** The fields of ${struct} in their order, by their names in C. */\n${listOf(as, ordered)}`;
+    return `/** The fields of ${struct} in their order, by their names in C. */\n${constant(as, ordered)}`;
   });
   const from = `// Generated from ${header} by wasm/generate-boundary.mjs: change that instead.`;
   return `${from}\n\n${[...lists, ...layouts].join('\n')}`;

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 880435146;
+export const ABI = 1763660555;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -159,17 +159,11 @@ export const ACTION_FATE = 36;
 
 /** Where the fields of abp_body lie, in bytes. */
 export const BODY_NAME = 0;
-export const BODY_NAME_LENGTH = 4;
 export const BODY_PAYLOAD = 8;
-export const BODY_PAYLOAD_LENGTH = 12;
 export const BODY_ID = 16;
-export const BODY_ID_LENGTH = 20;
 export const BODY_TOKEN = 24;
-export const BODY_TOKEN_LENGTH = 28;
 export const BODY_KEY = 32;
-export const BODY_KEY_LENGTH = 36;
 export const BODY_REPEATS = 40;
-export const BODY_REPEATS_LENGTH = 44;
 export const BODY_TIMEOUT_MS = 48;
 export const BODY_INPUT = 52;
 
@@ -195,36 +189,12 @@ export const CONFIG = {
 };
 
 /** By abp_fate, as they stand on the wire. */
+// prettier-ignore
 export const FATES = /** @type {any[]} */ ([
-  'none',
-  'unstarted',
-  'stopped',
-  'finished',
-  'running',
-  'unknown',
-  'failed',
+  'none', 'unstarted', 'stopped', 'finished', 'running', 'unknown', 'failed',
 ]);
 
-/**
- * The fields of abp_config that JavaScript fills in; absent ones are the defaults.
- * @typedef {object} Config
- * @property {Role} [role]
- * @property {number} [features]
- * @property {number} [maxCalls]
- * @property {number} [maxConcurrent]
- * @property {number} [remembered]
- * @property {number} [rememberFor]
- * @property {number} [grace]
- * @property {number} [maxIdLength]
- * @property {number} [maxControlLength]
- * @property {number} [heartbeat]
- * @property {number} [probe]
- * @property {number} [restart]
- * @property {number} [foreign]
- * @property {number} [firstNumber]
- * @property {number} [streamChunks]
- * @property {number} [streamBytes]
- */
+/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
 
 /**
  * What the module exports; wasm/abp_boundary.c says what each means.

@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1923628360;
+export const ABI = 719642232;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -103,20 +103,7 @@ export const CONFIG = {
   outage: 52,
 };
 
-/**
- * The fields of abp_tasks_config that JavaScript fills in; absent ones are the defaults.
- * @typedef {object} Config
- * @property {number} [maxTasks]
- * @property {number} [maxArtifacts]
- * @property {number} [remembered]
- * @property {number} [rememberFor]
- * @property {number} [maxIdLength]
- * @property {number} [commits]
- * @property {number} [grace]
- * @property {number} [linger]
- * @property {number} [retry]
- * @property {number} [outage]
- */
+/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
 
 /**
  * What the module exports; wasm/tasks_boundary.c says what each means.

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1920128873;
+export const ABI = 830641170;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -78,18 +78,7 @@ export const CONFIG = {
   firstNumber: 44,
 };
 
-/**
- * The fields of abp_peer_config that JavaScript fills in; absent ones are the defaults.
- * @typedef {object} Config
- * @property {Dialect} [dialect]
- * @property {number} [maxCalls]
- * @property {number} [maxConcurrent]
- * @property {number} [remembered]
- * @property {number} [rememberFor]
- * @property {number} [grace]
- * @property {number} [maxIdLength]
- * @property {number} [firstNumber]
- */
+/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
 
 /**
  * What the module exports; wasm/rpc_boundary.c says what each means.

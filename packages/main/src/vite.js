@@ -5,9 +5,9 @@
  * script, and a script with what it imports on demand: with a script that begins to load the core, the core.
  */
 
-/** @typedef {Record<string, { facadeModuleId?: string | null, imports?: string[], dynamicImports?: string[] }>} Bundle */
-/** @typedef {{ hostId: string, hostType: 'html' | 'js' }} Host */
-/** @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve */
+/** @typedef {Record<string, { facadeModuleId?: string | null, imports?: string[], dynamicImports?: string[] }>} Bundle What is built: each file, and what it imports. */
+/** @typedef {{ hostId: string, hostType: 'html' | 'js' }} Host What asks for a file: a page, or a script. */
+/** @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve Says what is preloaded with a file. */
 
 /**
  * Makes the plugin, for `plugins` of the configuration.

@@ -15,7 +15,7 @@ import { webSocketTransport } from './index.js';
 /** @import { Prepare, Transport } from '../../../js/transports/transport.js' */
 /** @import { Socket } from './index.js' */
 
-/** @typedef {{ addListener: (heard: (...told: any[]) => void) => void, removeListener: (heard: (...told: any[]) => void) => void }} PortEvent */
+/** @typedef {{ addListener: (heard: (...told: any[]) => void) => void, removeListener: (heard: (...told: any[]) => void) => void }} PortEvent An event of a port. */
 
 /**
  * @typedef {object} ExtensionPort What we use of a `chrome.runtime.Port`.

@@ -54,7 +54,7 @@ export async function openPair(capabilities, { ends, driven, app, agent, upgrade
     closeAfter(() => port2.close());
   }
   closeAfter(() => exposed.close());
-  const options = { agent: AGENT, ...(upgrade && { upgrade }), ...agent };
+  const options = { agent: AGENT, timeout: 120_000, ...(upgrade && { upgrade }), ...agent };
   const client = await (driven ? connectPage : connect)(target, options);
   closeAfter(() => client.close());
   return { client, exposed };

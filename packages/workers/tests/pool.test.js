@@ -61,7 +61,10 @@ describe('a task that streams', () => {
   async function rows(params, options) {
     const state = { made: 0 };
     state.ended = new Promise((resolve) => {
-      state.progress = ({ progress }) => (progress < 0 ? resolve() : (state.made = progress));
+      state.progress = ({ progress, total }) => {
+        state.made = total ?? progress;
+        if (progress < 0) resolve();
+      };
     });
     const { progress } = state;
     state.stream = await workers.run('rows')(params, { ...options, progress });

@@ -76,17 +76,18 @@ else {
         details: { page: 3 },
       });
     },
-    /** Reports how many rows it has made, and -1 at its end. */
+    /** Reports how many rows it has made, at its end as `total`, with -1. */
     async *rows({ count, fails }, { progress }) {
+      let made = 0;
       try {
         for (let i = 0; i < count; i++) {
-          progress({ progress: i + 1 });
+          progress({ progress: ++made });
           yield i;
         }
         if (fails) throw Object.assign(new Error('no ink'), { code: 'X', retryable: false });
         return 'all rows';
       } finally {
-        progress({ progress: -1 });
+        progress({ progress: -1, total: made });
       }
     },
     async *odd() {

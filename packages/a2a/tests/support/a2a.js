@@ -22,6 +22,7 @@ function withResolvers() {
 export async function serve(execute, options = {}, card = CARD, reply = undefined) {
   const agent = createTaskServer({ card, execute, reply }, options);
   const http = createServer(agent.handle);
+  http.keepAliveTimeout = 0; // A slow machine's client would send by what the server closes just then.
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');
   return {

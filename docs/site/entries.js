@@ -17,6 +17,14 @@ export const GROUPS = [
     entries: { './websocket': 'WebSockets as the way between app and agent' },
   },
   {
+    title: 'Popups and extensions',
+    says: 'The app is in another window, or in a part of a browser extension.',
+    entries: {
+      './window': 'windows as the way: a popup of a page, or its opener',
+      './extension': 'the ports of browser extensions as the way',
+    },
+  },
+  {
     title: 'Workers',
     says: 'Work that would block the page, and is stopped even if it never pauses.',
     entries: { './pool': 'tasks for a pool of workers' },
@@ -29,6 +37,11 @@ export const GROUPS = [
       './vue': 'composables',
       './svelte': 'stores',
     },
+  },
+  {
+    title: 'Builds',
+    says: 'What a page is built with.',
+    entries: { './vite': 'a plugin for Vite: the core is asked for in time' },
   },
   {
     title: 'Inspector',

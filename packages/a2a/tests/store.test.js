@@ -521,7 +521,7 @@ function heldAnswers(count) {
 }
 
 test('an answer that another process takes while it is prepared here is answered with its task', async (t) => {
-  const { backend, execute, did, held, hold, go } = heldAnswers(1);
+  const { backend, execute, did, held, hold, go } = heldAnswers(2);
   const urls = [];
   for (let i = 0; i < 2; i++) {
     const served = await serve(execute, { store: taskStore({ backend }) });
@@ -533,12 +533,11 @@ test('an answer that another process takes while it is prepared here is answered
   const post = (url, message) => ask(url, V1.send, { message }, headers);
   const message = { ...V1.message('yes'), taskId: id };
   hold();
-  const waiting = [post(urls[1], message)];
+  const waiting = [message, { ...V1.message('no'), taskId: id }].map((one) => post(urls[1], one));
   await held;
-  // Another answer is refused, when it is there.
-  waiting.push(post(urls[1], { ...V1.message('no'), taskId: id }));
   assert.equal((await post(urls[0], message)).result.task.status.state, 'TASK_STATE_COMPLETED');
   go();
+  // Another answer is refused.
   const [same, other] = await Promise.all(waiting);
   assert.equal(same.result?.task.status.state, 'TASK_STATE_COMPLETED');
   assert.equal(other.error?.code, -32004);

@@ -13,6 +13,7 @@ import {
 } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
 import { abortError } from '../../../js/common/signals.js';
+import { textOf } from '../../../js/common/values.js';
 import { readArtifact, readState } from './dialects.js';
 import { newId } from './ids.js';
 import { within } from './pause.js';
@@ -152,7 +153,8 @@ export class ExecutorContext {
    * @returns {boolean} whether it was told
    */
   emitStatus = (state, message) => {
-    const reported = readState(state);
+    // A number is a state on the wire only: here it would be progress of a wrong form.
+    const reported = readState(textOf(state));
     if (!reported) throw new TypeError(`"${state}" is not a task state`);
     const silent = message === undefined || message === null;
     const status = silent ? {} : statusOf(this.task, message);

@@ -311,13 +311,16 @@ test('an executor that emits what is no artifact and no message hears so, and no
   const heard = [];
   const { url } = await served(({ emitArtifact, emitStatus }) => {
     const wrong = [undefined, null, {}, { parts: 'x' }, { parts: ['x'] }, { parts: [{}, null] }];
-    for (const given of wrong) {
-      for (const emit of [() => emitArtifact(given), () => emitStatus('working', given ?? 5)]) {
-        try {
-          heard.push(emit());
-        } catch (error) {
-          heard.push(error.constructor);
-        }
+    const emits = wrong.flatMap((given) => [
+      () => emitArtifact(given),
+      () => emitStatus('working', given ?? 5),
+    ]);
+    // As progress is reported elsewhere.
+    for (const emit of [...emits, () => emitStatus(3), () => emitStatus({ progress: 3 })]) {
+      try {
+        heard.push(emit());
+      } catch (error) {
+        heard.push(error.constructor);
       }
     }
     emitArtifact({ artifactId: 'a', parts: [{ text: '' }, { data: null }] });
@@ -329,7 +332,7 @@ test('an executor that emits what is no artifact and no message hears so, and no
   assert.deepEqual((await stream.rest()).map(gist), [
     ...['task submitted', 'working', 'artifact a', 'artifact a', 'completed'],
   ]);
-  assert.deepEqual(heard, Array(12).fill(TypeError));
+  assert.deepEqual(heard, Array(14).fill(TypeError));
 });
 
 test('a message that comes while the task works is refused, and so is one to a task nobody knows', async () => {

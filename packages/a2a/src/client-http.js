@@ -186,7 +186,7 @@ export class HttpConnection {
   #ask(url, init, abortable = true, read = undefined) {
     const controller = abortable ? new AbortController() : undefined;
     const answer = this.#fetch(url, { ...init, signal: controller?.signal });
-    return new HttpResponses(answer, controller, this.#limits, read);
+    return readResponses(answer, controller, this.#limits, read);
   }
 
   /** @param {URL} url @param {RequestInit} init */
@@ -224,49 +224,29 @@ export async function answerWithin(timeout, responses) {
   }
 }
 
-/** @implements {Responses} */
-class HttpResponses {
-  #answer;
-  #controller;
-  #limits;
-  #toResponse;
-  #responses = this.#read();
-  #closed = false;
+/**
+ * The responses of an answer, which is read as they are asked for.
+ * @param {Promise<Response>} asked
+ * @param {AbortController | undefined} controller of the request
+ * @param {{ event: number, body: number }} limits
+ * @param {(body: unknown) => unknown} [toResponse] turns a body into a JSON-RPC response
+ * @returns {Responses}
+ */
+function readResponses(asked, controller, limits, toResponse = (body) => body) {
+  let closed = false;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
-  #reader;
-  lastEventId = '';
-
-  /**
-   * @param {Promise<Response>} answer
-   * @param {AbortController | undefined} controller of the request
-   * @param {{ event: number, body: number }} limits
-   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
-   */
-  constructor(answer, controller, limits, read = (body) => body) {
-    this.#answer = answer;
-    this.#controller = controller;
-    this.#limits = limits;
-    this.#toResponse = read;
-    // If it is closed before it is read, its error is of no interest.
-    answer.catch(() => {});
-  }
-
-  close() {
-    if (this.#closed) return;
-    this.#closed = true;
+  let reader;
+  const close = () => {
+    if (closed) return;
+    closed = true;
     // Aborting a finished response would close a connection that the next request could use.
-    if (this.#reader) this.#reader.cancel().catch(() => {});
-    else this.#controller?.abort();
-  }
-
-  async next() {
-    return (await this.#responses.next()).value;
-  }
-
+    if (reader) reader.cancel().catch(() => {});
+    else controller?.abort();
+  };
   /** @returns {AsyncGenerator<unknown, undefined>} */
-  async *#read() {
+  async function* readAll() {
     try {
-      const answer = await this.#answer.catch((cause) => {
+      const answer = await asked.catch((cause) => {
         const code = getOwn(cause?.cause, 'code');
         const Kind = NOT_CONNECTED.test(String(code)) ? Unsent : AbpError;
         const why = 'The agent cannot be reached';
@@ -278,75 +258,79 @@ class HttpResponses {
         throw new AbpError('TRANSPORT_ERROR', why, { details: { status } });
       }
       if (!body) throw malformed(`The agent sent an empty answer (HTTP ${status})`);
-      const reader = (this.#reader = body.getReader());
-      if (this.#closed) reader.cancel().catch(() => {});
+      reader = body.getReader();
+      if (closed) reader.cancel().catch(() => {});
       const type = headers.get('content-type') ?? 'none';
       if (!answer.ok || !STREAM_TYPE.test(type)) {
-        yield this.#parse(await this.#body(answer, type, reader));
+        yield toResponse(parseJson(await readBody(answer, type, reader, limits.body)));
         return;
       }
-      const parse = eventParser(this.#limits.event);
+      const parse = eventParser(limits.event);
       // When the connection breaks, the stream ends: whoever reads it finds out what became of its task.
       for (let bytes; (bytes = (await reader.read().catch(() => undefined))?.value);)
         for (const { data, id } of parse(bytes)) {
-          this.lastEventId = id;
-          yield this.#parse(data);
+          responses.lastEventId = id;
+          yield toResponse(parseJson(data));
         }
     } catch (error) {
-      if (!this.#closed) throw error;
+      if (!closed) throw error;
     } finally {
-      this.close();
+      close();
     }
   }
+  // If it is closed before it is read, its error is of no interest.
+  asked.catch(() => {});
+  const all = readAll();
+  /** @type {Responses} */
+  const responses = { next: async () => (await all.next()).value, close };
+  return responses;
+}
 
-  /**
-   * The text of an answer that is no stream.
-   * @param {Response} answer
-   * @param {string} type
-   * @param {ReadableStreamDefaultReader<Uint8Array>} reader
-   */
-  async #body({ ok, status, headers }, type, reader) {
-    const isJson = JSON_TYPE.test(type);
-    if (ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
-    const { body: limit } = this.#limits;
-    const decoder = new TextDecoder();
-    const announced = Number(headers.get('content-length'));
-    let body = '';
-    let size = announced > limit ? announced : 0;
-    while (size <= limit) {
-      const { value } = await reader.read().catch(() => Promise.reject(disconnected()));
-      if (!value) break;
-      size += value.length;
-      body += decoder.decode(value, { stream: true });
-    }
-    if (size > limit)
-      throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
-    if (ok) return body;
-    // Some agents send an error status with a JSON-RPC error as the body.
-    const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
-    const explains = typeof getOwn(error, 'code') === 'number';
-    const retryAfter = retryAfterOf(headers);
-    const busy = status === 429 || (status === 503 && retryAfter !== undefined);
-    if (explains && !busy) return body;
-    const Kind = busy ? Unsent : AbpError;
-    const explanation = explains && textOf(getOwn(error, 'message'));
-    const message = explanation || `The agent answered with HTTP status ${status}`;
-    throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
-      retryable: busy || status >= 500,
-      retryAfter,
-      details: { status, body: body.slice(0, 1024) },
-    });
+/**
+ * The text of an answer that is no stream.
+ * @param {Response} answer
+ * @param {string} type
+ * @param {ReadableStreamDefaultReader<Uint8Array>} reader
+ * @param {number} limit bytes
+ */
+async function readBody({ ok, status, headers }, type, reader, limit) {
+  const isJson = JSON_TYPE.test(type);
+  if (ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
+  const decoder = new TextDecoder();
+  const announced = Number(headers.get('content-length'));
+  let body = '';
+  let size = announced > limit ? announced : 0;
+  while (size <= limit) {
+    const { value } = await reader.read().catch(() => Promise.reject(disconnected()));
+    if (!value) break;
+    size += value.length;
+    body += decoder.decode(value, { stream: true });
   }
+  if (size > limit)
+    throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
+  if (ok) return body;
+  // Some agents send an error status with a JSON-RPC error as the body.
+  const error = isJson ? safely(() => getOwn(JSON.parse(body), 'error')) : undefined;
+  const explains = typeof getOwn(error, 'code') === 'number';
+  const retryAfter = retryAfterOf(headers);
+  const busy = status === 429 || (status === 503 && retryAfter !== undefined);
+  if (explains && !busy) return body;
+  const Kind = busy ? Unsent : AbpError;
+  const explanation = explains && textOf(getOwn(error, 'message'));
+  const message = explanation || `The agent answered with HTTP status ${status}`;
+  throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
+    retryable: busy || status >= 500,
+    retryAfter,
+    details: { status, body: body.slice(0, 1024) },
+  });
+}
 
-  /** @param {string} text */
-  #parse(text) {
-    let body;
-    try {
-      body = JSON.parse(text);
-    } catch (cause) {
-      throw malformed("The agent's answer is not JSON", cause);
-    }
-    return this.#toResponse(body);
+/** @param {string} text @returns {unknown} */
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw malformed("The agent's answer is not JSON", cause);
   }
 }
 

@@ -164,61 +164,43 @@ export class PortResponses {
 
 // --- The agent's side ----------------------------------------------------------------------------------
 
-/** @implements {Reply} */
-class PortReply {
-  left = false;
-  /** @type {string[]} */
-  extensions = [];
-  /** @type {undefined | (() => void)} */
-  onLeave;
-  #transport;
-  #replies;
-  #stream;
+/** @typedef {Reply & { leave: () => void }} PortReply `leave` is called when its reader has gone */
 
-  /** @param {Transport} transport @param {Map<unknown, PortReply>} replies that are open @param {string | number} stream */
-  constructor(transport, replies, stream) {
-    this.#transport = transport;
-    this.#replies = replies.set(stream, this);
-    this.#stream = stream;
-  }
-
-  /** Nothing is sent to a reader that has left. */
-  get #open() {
-    return this.#replies.get(this.#stream) === this;
-  }
-
+/** @param {Transport} transport @param {Map<unknown, PortReply>} replies that are open @param {string | number} stream */
+function openReply(transport, replies, stream) {
+  // Nothing is sent to a reader that has left.
+  const isOpen = () => replies.get(stream) === reply;
   /** @param {object} result */
-  #result(result) {
-    if (!this.#open) return;
-    const { extensions } = this;
+  const send = (result) => {
+    if (!isOpen()) return;
+    const { extensions } = reply;
     const about = extensions.length ? { result, extensions } : { result };
-    this.#transport.post({ type: RESULT, stream: this.#stream, ...about });
-  }
-
-  /** @param {object} response */
-  answer(response) {
-    this.#result(response);
-    this.end();
-  }
-
-  leave() {
-    this.left = true;
-    this.#replies.delete(this.#stream);
-    this.onLeave?.();
-  }
-
-  open() {}
-
-  /** @param {object} head @param {import('./reply.js').Printed} body @param {boolean} [failed] */
-  event(head, { object }, failed) {
-    this.#result({ ...head, [failed ? 'error' : 'result']: object });
-  }
-
-  end() {
-    if (!this.#open) return;
-    this.#replies.delete(this.#stream);
-    this.#transport.post({ type: END, stream: this.#stream });
-  }
+    transport.post({ type: RESULT, stream, ...about });
+  };
+  /** @type {PortReply} */
+  const reply = {
+    left: false,
+    extensions: [],
+    onLeave: undefined,
+    answer(response) {
+      send(response);
+      reply.end();
+    },
+    open() {},
+    event: (head, { object }, failed) => send({ ...head, [failed ? 'error' : 'result']: object }),
+    end() {
+      if (!isOpen()) return;
+      replies.delete(stream);
+      transport.post({ type: END, stream });
+    },
+    leave() {
+      reply.left = true;
+      replies.delete(stream);
+      reply.onLeave?.();
+    },
+  };
+  replies.set(stream, reply);
+  return reply;
 }
 
 /**
@@ -240,7 +222,7 @@ export function serveTransport(server, transport, user) {
     // What cannot be sent is lost, and nobody else hears of it.
     if (replies.has(stream) || replies.size >= MAX_STREAMS)
       return void safely(() => transport.post({ type: END, stream }));
-    const reply = new PortReply(transport, replies, stream);
+    const reply = openReply(transport, replies, stream);
     if (type === CARD) {
       const card = server.card(versionOf(version), '');
       safely(() => reply.answer(card));

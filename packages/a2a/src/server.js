@@ -2,7 +2,7 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { isRecord, milliseconds } from '../../../js/common/values.js';
-import { ProcessBackend } from './backends/memory.js';
+import { processBackend } from './backends/memory.js';
 import { Backlog } from './backlog.js';
 import { printCard } from './card.js';
 import { checkCard } from './check-card.js';
@@ -207,7 +207,7 @@ export class TaskServer {
     parts.run = (...run) => parts.runs.run(...run);
     const attach = /** @type {((of: Parts) => TaskLogs) | undefined} */ (store?.attach);
     parts.logs =
-      attach?.(parts) ?? new TaskLogs(parts, { ...IN_PROCESS, backend: new ProcessBackend() });
+      attach?.(parts) ?? new TaskLogs(parts, { ...IN_PROCESS, backend: processBackend() });
     parts.operations = new Operations(parts);
     return parts;
   }

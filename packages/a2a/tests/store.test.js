@@ -91,9 +91,7 @@ function heldBackend(change = (_backend) => ({})) {
     ...change(backend),
   };
   return {
-    backend: new Proxy(backend, {
-      get: (whole, name) => own[name] ?? (whole[name].bind ? whole[name].bind(whole) : whole[name]),
-    }),
+    backend: { ...backend, ...own },
     hold: () => void (gate = new Promise((resolve) => (open = resolve))),
     release: () => open(),
   };
@@ -760,16 +758,12 @@ test('a task whose lease runs out while it is prepared does not begin', async (t
 async function serveApart(t, term, execute) {
   const backend = memoryBackend();
   const state = { away: true, tried: 0 };
-  const apart = new Proxy(backend, {
-    get(whole, name) {
-      if (name === 'get' && state.away)
-        return async () => {
-          state.tried++;
-          throw new AbpError('UNAVAILABLE', 'Away', { retryable: true });
-        };
-      return whole[name].bind ? whole[name].bind(whole) : whole[name];
-    },
-  });
+  const get = async (name) => {
+    if (!state.away) return backend.get(name);
+    state.tried++;
+    throw new AbpError('UNAVAILABLE', 'Away', { retryable: true });
+  };
+  const apart = { ...backend, get };
   const [owner, other] = [
     await serve(execute, { store: taskStore({ backend, term }) }),
     await serve(execute, { store: taskStore({ backend: apart, term }) }),
@@ -832,13 +826,17 @@ for (const comesBack of [true, false])
 
 test('a cancel of which nobody says whether it is stored, nor its owner answers, is refused in the end', async (t) => {
   const backend = memoryBackend();
-  const silent = new Proxy(backend, {
-    get(whole, name) {
-      const code = silences && { append: 'UNACKNOWLEDGED', ask: 'TIMEOUT' }[name];
-      if (code) return () => Promise.reject(new AbpError(code, 'No answer'));
-      return whole[name].bind ? whole[name].bind(whole) : whole[name];
-    },
-  });
+  const silenced =
+    (name, code) =>
+    async (...given) => {
+      if (silences) throw new AbpError(code, 'No answer');
+      return backend[name](...given);
+    };
+  const silent = {
+    ...backend,
+    append: silenced('append', 'UNACKNOWLEDGED'),
+    ask: silenced('ask', 'TIMEOUT'),
+  };
   let silences = false;
   const end = deferred();
   const execute = () => end.promise.then(() => {});

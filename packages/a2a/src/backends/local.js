@@ -21,204 +21,199 @@ import {
 import { within } from '../pause.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
-/** @typedef {Pick<import('./memory.js').Memory, keyof import('./memory.js').Memory>} Storage */
+
+/**
+ * Where a backend keeps things; each method is done when it returns.
+ * @typedef {object} Storage
+ * @property {(task: string) => number} last the number of a task's latest record, or 0
+ * @property {(task: string, data: string) => number} append
+ * @property {(task: string, after: number, limit: number) => LogRecord[]} read
+ * @property {(task: string) => void} forget
+ * @property {(task: string, entry: IndexEntry, seq: number) => void} note
+ * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry & { task: string })[]} list
+ * @property {(filter: ListFilter, after?: Place) => { count: number, last?: Place }} count counts some of them; there are more
+ *   after the last
+ * @property {(name: string, bytes: Uint8Array) => void} put
+ * @property {(name: string) => Uint8Array | undefined} get
+ * @property {(name: string) => void} remove
+ * @property {(after: string, limit: number) => string[]} names of objects after a name, in order
+ * @property {() => void} close
+ */
 
 /** Bytes of a record: as NATS has them by default, less what its headers take. */
 const MAX_RECORD = 1_000_000;
 /** Records that a watcher is given before others have a turn. */
 const BATCH = 64;
 
-/** @implements {Backend} */
-export class LocalBackend {
-  maxRecord = MAX_RECORD;
-  local = true;
-  alone = false;
-  /** @type {Storage | undefined} */
-  #storage;
+/** @param {Storage} storage @returns {Backend} */
+export function localBackend(storage) {
+  let closed = false;
   /** @type {Map<string, Set<() => void>>} */
-  #watchers = new Map();
+  const wakers = new Map();
   /** @type {Map<string, (text: string) => string | Promise<string>>} */
-  #servers = new Map();
+  const servers = new Map();
   /** The one that was not renewed for longest is first. @type {Map<string, number>} */
-  #leases = new Map();
-  #renewals = 0;
+  const leases = new Map();
+  let renewals = 0;
   /** When objects were stored in this process. Who stored the others is gone. @type {Map<string, number>} */
-  #written = new Map();
+  const written = new Map();
 
-  /** @param {Storage} storage */
-  constructor(storage) {
-    this.#storage = storage;
-  }
-
-  /** @param {string[]} names that must be right */
-  #open(...names) {
-    if (!this.#storage) throw unavailable();
+  /** @param {...string} names that must be right */
+  const open = (...names) => {
+    if (closed) throw unavailable();
     names.forEach(requireName);
-    return this.#storage;
-  }
+    return storage;
+  };
 
-  /** @param {string} task @param {string} data @param {number} expected */
-  async append(task, data, expected) {
-    const storage = this.#open(task);
-    requireRecord(data, this.maxRecord);
-    if (storage.last(task) !== expected) throw conflict(task);
-    const seq = storage.append(task, data);
-    for (const wake of this.#watchers.get(task) ?? []) wake();
-    return seq;
-  }
+  return {
+    maxRecord: MAX_RECORD,
+    local: true,
 
-  /** @param {string} task @param {number} after @param {number} [limit] */
-  async read(task, after, limit = Infinity) {
-    return this.#open(task).read(task, after, limit);
-  }
+    async append(task, data, expected) {
+      open(task);
+      requireRecord(data, MAX_RECORD);
+      if (storage.last(task) !== expected) throw conflict(task);
+      const seq = storage.append(task, data);
+      for (const wake of wakers.get(task) ?? []) wake();
+      return seq;
+    },
 
-  /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
-  watch(task, after, onRecord) {
-    this.#open(task);
-    let awake = false;
-    const pump = () => {
-      awake = false;
-      if (!this.#watchers.get(task)?.has(wake)) return;
-      const records = /** @type {Storage} */ (this.#storage).read(task, after, BATCH);
-      for (const record of records) {
-        after = record.seq;
-        invokeReportingErrors(onRecord, record);
-        if (!this.#watchers.get(task)?.has(wake)) return;
-      }
-      if (records.length === BATCH) wake();
-    };
-    const wake = () => {
-      if (awake) return;
-      awake = true;
-      queueMicrotask(pump);
-    };
-    const watchers = this.#watchers.get(task) ?? new Set();
-    this.#watchers.set(task, watchers.add(wake));
-    wake();
-    return () => {
-      watchers.delete(wake);
-      if (watchers.size === 0 && this.#watchers.get(task) === watchers) this.#watchers.delete(task);
-    };
-  }
+    async read(task, after, limit = Infinity) {
+      return open(task).read(task, after, limit);
+    },
 
-  /** @param {string} task */
-  async forget(task) {
-    this.#open(task).forget(task);
-  }
+    watch(task, after, onRecord) {
+      open(task);
+      let awake = false;
+      const pump = () => {
+        awake = false;
+        if (!wakers.get(task)?.has(wake)) return;
+        const records = storage.read(task, after, BATCH);
+        for (const record of records) {
+          after = record.seq;
+          invokeReportingErrors(onRecord, record);
+          if (!wakers.get(task)?.has(wake)) return;
+        }
+        if (records.length === BATCH) wake();
+      };
+      const wake = () => {
+        if (awake) return;
+        awake = true;
+        queueMicrotask(pump);
+      };
+      const watchers = wakers.get(task) ?? new Set();
+      wakers.set(task, watchers.add(wake));
+      wake();
+      return () => {
+        watchers.delete(wake);
+        if (watchers.size === 0 && wakers.get(task) === watchers) wakers.delete(task);
+      };
+    },
 
-  /** @param {string} process */
-  async renew(process) {
-    this.#open(process);
-    const number = ++this.#renewals;
-    this.#leases.delete(process);
-    this.#leases.set(process, number);
-  }
+    async forget(task) {
+      open(task).forget(task);
+    },
 
-  /** @param {number} limit */
-  async leases(limit) {
-    this.#open();
-    return Array.from(this.#leases, ([process, number]) => ({ process, number })).slice(0, limit);
-  }
+    async renew(process) {
+      open(process);
+      leases.delete(process);
+      leases.set(process, ++renewals);
+    },
 
-  /** @param {string} process @param {number} number */
-  async release(process, number) {
-    this.#open(process);
-    if ((this.#leases.get(process) ?? number) !== number) return false;
-    this.#leases.delete(process);
-    return true;
-  }
+    async leases(limit) {
+      open();
+      return Array.from(leases, ([process, number]) => ({ process, number })).slice(0, limit);
+    },
 
-  /** @param {string} process */
-  async lease(process) {
-    this.#open(process);
-    return this.#leases.get(process) ?? 0;
-  }
+    async release(process, number) {
+      open(process);
+      if ((leases.get(process) ?? number) !== number) return false;
+      leases.delete(process);
+      return true;
+    },
 
-  /** @param {string} process @param {(text: string) => string | Promise<string>} answer */
-  async serve(process, answer) {
-    this.#open(process);
-    this.#servers.set(process, answer);
-    return async () => {
-      if (this.#servers.get(process) === answer) this.#servers.delete(process);
-    };
-  }
+    async lease(process) {
+      open(process);
+      return leases.get(process) ?? 0;
+    },
 
-  /** @param {string} process @param {string} text @param {{ timeout?: number }} [options] */
-  async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
-    this.#open(process);
-    const answer = this.#servers.get(process);
-    if (!answer) throw noResponders(process);
-    const answered = (async () => answer(text))().catch((cause) => {
-      throw new AbpError('OPERATION_FAILED', toErrorObject(cause).message, { cause });
-    });
-    return within(answered, timeout, () => noAnswer(process, timeout));
-  }
+    async serve(process, answer) {
+      open(process);
+      servers.set(process, answer);
+      return async () => {
+        if (servers.get(process) === answer) servers.delete(process);
+      };
+    },
 
-  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
-  async note(task, entry, seq) {
-    requireEntry(entry);
-    this.#open(task).note(task, entry, seq);
-  }
+    async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
+      open(process);
+      const answer = servers.get(process);
+      if (!answer) throw noResponders(process);
+      const answered = (async () => answer(text))().catch((cause) => {
+        throw new AbpError('OPERATION_FAILED', toErrorObject(cause).message, { cause });
+      });
+      return within(answered, timeout, () => noAnswer(process, timeout));
+    },
 
-  /** @param {ListFilter} filter */
-  async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
-    return pageOf(this.#open().list(filter, readCursor(cursor), limit + 1), limit);
-  }
+    async note(task, entry, seq) {
+      requireEntry(entry);
+      open(task).note(task, entry, seq);
+    },
 
-  /** @param {ListFilter} filter */
-  async count(filter) {
-    let all = 0;
-    /** @type {Place | undefined} */
-    let after;
-    do {
-      const { count, last } = this.#open().count(filter, after);
-      all += count;
-      after = last;
-      await breathe();
-    } while (after);
-    return all;
-  }
+    async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
+      return pageOf(open().list(filter, readCursor(cursor), limit + 1), limit);
+    },
 
-  /** @param {string} name @param {Uint8Array} bytes */
-  async put(name, bytes) {
-    this.#open(name).put(name, bytes);
-    this.#written.set(name, performance.now());
-  }
+    async count(filter) {
+      let all = 0;
+      /** @type {Place | undefined} */
+      let after;
+      do {
+        const { count, last } = open().count(filter, after);
+        all += count;
+        after = last;
+        await breathe();
+      } while (after);
+      return all;
+    },
 
-  /** @param {string} name */
-  async get(name) {
-    const bytes = this.#open(name).get(name);
-    if (!bytes) throw objectNotFound(name);
-    return bytes;
-  }
+    async put(name, bytes) {
+      open(name).put(name, bytes);
+      written.set(name, performance.now());
+    },
 
-  /** @param {string} name */
-  async remove(name) {
-    this.#open(name).remove(name);
-    this.#written.delete(name);
-  }
+    async get(name) {
+      const bytes = open(name).get(name);
+      if (!bytes) throw objectNotFound(name);
+      return bytes;
+    },
 
-  /** @param {string} prefix */
-  async objects(prefix) {
-    const names = this.#open().names('', Infinity);
-    return names.filter((name) => name.startsWith(prefix));
-  }
+    async remove(name) {
+      open(name).remove(name);
+      written.delete(name);
+    },
 
-  /** An object is stored at once: nothing is left of others. @param {import('./backend.js').Sweep} sweep */
-  async sweep({ age, limit, keeps, after = '' }) {
-    const names = this.#open().names(after, limit);
-    const isOld = (/** @type {string} */ name) =>
-      performance.now() - (this.#written.get(name) ?? -Infinity) >= age;
-    // It may be replaced while that is asked.
-    for (const name of names)
-      if (isOld(name) && !(await keeps(name)) && isOld(name)) await this.remove(name);
-    return names.length === limit ? names[limit - 1] : undefined;
-  }
+    async objects(prefix) {
+      const names = open().names('', Infinity);
+      return names.filter((name) => name.startsWith(prefix));
+    },
 
-  async close() {
-    this.#watchers.clear();
-    this.#servers.clear();
-    this.#storage?.close();
-    this.#storage = undefined;
-  }
+    /** An object is stored at once: nothing is left of others. */
+    async sweep({ age, limit, keeps, after = '' }) {
+      const names = open().names(after, limit);
+      const isOld = (/** @type {string} */ name) =>
+        performance.now() - (written.get(name) ?? -Infinity) >= age;
+      // It may be replaced while that is asked.
+      for (const name of names)
+        if (isOld(name) && !(await keeps(name)) && isOld(name)) await this.remove(name);
+      return names.length === limit ? names[limit - 1] : undefined;
+    },
+
+    async close() {
+      wakers.clear();
+      servers.clear();
+      if (!closed) storage.close();
+      closed = true;
+    },
+  };
 }

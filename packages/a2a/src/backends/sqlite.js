@@ -4,7 +4,7 @@
  */
 import { AbpError } from '../../../../js/common/errors.js';
 import { unavailable } from './backend.js';
-import { LocalBackend } from './local.js';
+import { localBackend } from './local.js';
 
 /** @import { IndexEntry, ListFilter, Place } from './backend.js' */
 /** @import { Storage } from './local.js' */
@@ -170,7 +170,7 @@ export async function sqliteBackend(path) {
     if (layout && layout !== LAYOUT)
       throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
     database.exec(`${TABLES} COMMIT`);
-    return new LocalBackend(storageIn(database));
+    return localBackend(storageIn(database));
   } catch (error) {
     database?.close();
     const { errcode, message } = /** @type {SqliteError} */ (error);

@@ -3,6 +3,7 @@
  * if they can be, with growing pauses and an end.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
+import { requestChecked } from '../../../untrusted/src/node-request.js';
 import { fromBase64, toBase64 } from '../../../binary/src/base64.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { isObject, textOf } from '../../../../js/common/values.js';
@@ -247,55 +248,25 @@ export class Pushes {
     });
   }
 
-  /** Throws for an address of this network, unless it is allowed. @param {string} address @param {string} name whose address it is */
-  #requirePublic(address, name) {
-    if (!this.#options.allowPrivate && !isPublic(address))
-      throw new AbpError('BLOCKED', `${name} is not a public address: ${HOW_TO_ALLOW}`);
-  }
-
   /**
    * @param {string} url
-   * @param {string} body
+   * @param {string} text
    * @param {Record<string, string>} headers
    * @returns {Promise<number>} the status of the answer; redirections are not followed
    */
-  async #post(url, body, headers) {
-    const { timeout = 10_000 } = this.#options;
+  async #post(url, text, headers) {
+    const { allowPrivate, timeout = 10_000 } = this.#options;
     const address = new URL(url);
-    this.#requirePublic(address.hostname, address.hostname);
-    const [http, dns] = await Promise.all([
-      node(address.protocol.slice(0, -1)),
-      node('dns/promises'),
-    ]);
-    /** The connection is made to exactly the address that was checked. @param {string} name */
-    const addresses = async (name) => {
-      /** @type {{ address: string, family: number }[]} */
-      const found = await dns.lookup(name, { all: true });
-      for (const one of found) this.#requirePublic(one.address, name);
-      return found;
+    if (!allowPrivate && !isPublic(address.hostname))
+      throw new AbpError('BLOCKED', `${address.hostname} is not a public address: ${HOW_TO_ALLOW}`);
+    const body = encoder.encode(text);
+    const options = {
+      method: 'POST',
+      headers: { ...headers, 'content-length': body.length },
+      signal: AbortSignal.any([AbortSignal.timeout(timeout), this.#stop.signal]),
     };
-    return new Promise((resolve, reject) => {
-      const outgoing = http.request(address, {
-        method: 'POST',
-        agent: false,
-        headers: { ...headers, 'content-length': encoder.encode(body).length },
-        signal: AbortSignal.any([AbortSignal.timeout(timeout), this.#stop.signal]),
-        /** @param {string} name @param {{ all?: boolean }} options @param {(error: unknown, ...answer: unknown[]) => void} done */
-        lookup: (name, { all }, done) =>
-          void addresses(name).then(
-            (found) => (all ? done(null, found) : done(null, found[0].address, found[0].family)),
-            done,
-          ),
-      });
-      outgoing.on('error', reject);
-      outgoing.on('response', (/** @type {any} */ incoming) => {
-        incoming.resume();
-        resolve(incoming.statusCode);
-      });
-      outgoing.end(body);
-    });
+    const incoming = await requestChecked(address, options, { allowPrivate, body });
+    incoming.resume();
+    return incoming.statusCode;
   }
 }
-
-/** Imports a module of Node by a name that bundlers do not see. @param {string} name @returns {Promise<any>} */
-const node = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);

@@ -44,11 +44,12 @@ function counting(backend, more = {}) {
     reads.push(task);
     return backend.read(task, after, limit);
   };
-  /** @type {any} */
-  const counted = { maxRecord: backend.maxRecord, local: backend.local };
-  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(backend)))
-    if (name !== 'constructor') counted[name] = backend[name].bind(backend);
-  return { backend: Object.assign(counted, { read, ...more }), reads };
+  /** @type {Record<PropertyKey, unknown>} */
+  const own = { read, ...more };
+  const counted = new Proxy(/** @type {any} */ (backend), {
+    get: (whole, name) => own[name] ?? whole[name]?.bind?.(whole) ?? whole[name],
+  });
+  return { backend: counted, reads };
 }
 
 /**

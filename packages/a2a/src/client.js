@@ -4,7 +4,7 @@
  */
 import { TASKS_DEFAULT_GRACE_MS } from './tasks-boundary.js';
 import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
-import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
+import { AbpError, invokeReportingErrors, loadOnce } from '../../../js/common/errors.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
 import { HttpConnection } from './client-http.js';
@@ -95,8 +95,6 @@ export class TaskClient {
   #limits;
   /** @type {import('./client-http.js').Binding} */
   #connection;
-  /** @type {Promise<RemoteAgent> | undefined} */
-  #agent;
   /** @type {unknown} */
   #card;
   #dropped = 0;
@@ -261,14 +259,9 @@ export class TaskClient {
     this.#connection.close?.();
   }
 
-  /** Loads the core and finds the agent, once. After a failure the next request tries again. */
-  #begin() {
-    return (this.#agent ??= this.#find().catch((error) => {
-      this.#agent = undefined;
-      throw error;
-    }));
-  }
+  #begin = loadOnce(() => this.#find());
 
+  /** Loads the core and finds the agent. */
   async #find() {
     const { version, limits, extensions = [], onDropped } = this.#options;
     await ready();
@@ -283,7 +276,7 @@ export class TaskClient {
         this.#dropped++;
         invokeReportingErrors(onDropped, event);
       },
-      onFailure: () => (this.#agent = undefined),
+      onFailure: () => (this.#begin = loadOnce(() => this.#find())),
     });
   }
 }

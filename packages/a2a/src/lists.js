@@ -9,7 +9,7 @@ import { ended } from './tasks-core.js';
 import { STATES, getField, readState } from './dialects.js';
 import { historyOf, invalid, timeOf } from './requests.js';
 
-/** @import { Place } from './backends/backend.js' */
+/** @import { ListFilter, Place } from './backends/backend.js' */
 /** @import { Dialect, Task } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
 /** @import { RequestInfo, StoredTask } from './task.js' */
@@ -35,15 +35,6 @@ const MAX_PAGE_SIZE = 100;
  * @property {unknown[]} [by] the user who began it, if there is one; undefined if that is not known
  * @property {StoredTask} [whole] the task itself, where it is in memory
  *
- * @typedef {{ tenant: string, context?: string, state?: string, since?: number }} Filter
- *
- * Where tasks are.
- * @typedef {object} Source
- * @property {(filter: Filter, after: Place | undefined, limit: number) => Promise<{ tasks: Listed[], next?: Place }>} page the next
- *   tasks, and the last place that was looked at if there are more
- * @property {(filter: Filter) => Promise<number>} count
- * @property {(listed: Listed) => Promise<StoredTask | undefined>} read
- *
  * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked
  * @typedef {{ visible: boolean, task?: StoredTask }} Found whether a list shows a task, which was read if it is to be shown
  */
@@ -64,8 +55,7 @@ export class TaskLists {
     this.#asks = agent.parts.options.authorize !== undefined;
   }
 
-  /** @returns {Source} */
-  get #source() {
+  get #entries() {
     return this.#agent.parts.logs.entries;
   }
 
@@ -109,7 +99,7 @@ export class TaskLists {
     const limit = dialect.pages ? pageSize : Infinity;
     const withArtifacts = artifacts || !dialect.pages;
     const before = from?.before ?? 0;
-    const known = from?.total ?? (this.#asks ? undefined : await this.#source.count(filter));
+    const known = from?.total ?? (this.#asks ? undefined : await this.#entries.count(filter));
     /** @type {Task[]} */
     const tasks = [];
     let room = this.#agent.parts.limits.maxAnswer;
@@ -165,10 +155,10 @@ export class TaskLists {
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
   }
 
-  /** @param {Filter} filter @param {Place | undefined} after @param {number} size @returns {AsyncGenerator<Listed[]>} */
+  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} size @returns {AsyncGenerator<Listed[]>} */
   async *#groups(filter, after, size) {
     do {
-      const page = await this.#source.page(filter, after, size);
+      const page = await this.#entries.page(filter, after, size);
       for (let at = 0; at < page.tasks.length; at += GROUP) yield page.tasks.slice(at, at + GROUP);
       after = page.next;
     } while (after);
@@ -231,7 +221,7 @@ export class TaskLists {
    * @returns {Promise<Found>}
    */
   async #read(entry, info, isOfList, verdict) {
-    const task = await this.#source.read(entry);
+    const task = await this.#entries.read(entry);
     if (!task || !isOfList(task)) return HIDDEN;
     // The index may be behind.
     const known = verdict && task.state === entry.state && Date.parse(timeOf(task)) === entry.time;

@@ -124,7 +124,7 @@ export class ExecutorContext {
     /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
     this.request = info;
     /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
-    this.attempt = entry.replica.attempt;
+    this.attempt = entry.replica.run?.attempt ?? 0;
     // An earlier run may have left artifacts, to which this one can add.
     for (const { artifactId } of entry.task.artifacts)
       owner.table.artifact(owner.handle, run, artifactId, false);

@@ -1,5 +1,5 @@
 /** An A2A agent: its doors, its options, and how it begins and ends. */
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError, loadOnce } from '../../../js/common/errors.js';
 import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { isRecord, milliseconds } from '../../../js/common/values.js';
 import { processBackend } from './backends/memory.js';
@@ -78,7 +78,7 @@ const DRAIN_MS = 30_000;
 /**
  * What the parts of an agent have of each other. `phase` says how far its end is.
  * @typedef {{ agent: Agent, options: TaskServerOptions & typeof DEFAULTS, limits: import('./tasks-core.js').TaskLimits & typeof DEFAULT_LIMITS,
- *   grace: number, phase: { draining: boolean, closed: boolean }, shown: ShownTasks, logs: TaskLogs, runs: Runs, run: Runs['run'],
+ *   grace: number, phase: { draining: boolean, closed: boolean }, shown: ShownTasks, logs: TaskLogs, runs: Runs,
  *   operations: Operations, pushes?: Pushes, reports?: Reports }} Parts
  */
 
@@ -101,8 +101,6 @@ export class TaskServer {
   #reports;
   /** What it works with, when the core is there. @type {Parts | undefined} */
   #parts;
-  /** Resolves when it can answer. @type {Promise<void> | undefined} */
-  #ready;
   #phase = { draining: false, closed: false };
   /** @type {Date | undefined} */
   #since;
@@ -185,17 +183,11 @@ export class TaskServer {
   }
 
   /** Not before somebody asks: where a module is evaluated there may be neither randomness nor timers. */
-  #whenReady() {
-    const begin = async () => {
-      await ready();
-      this.#parts ??= this.#begin();
-      await this.#parts.logs.open();
-    };
-    return (this.#ready ??= begin().catch((error) => {
-      this.#ready = undefined;
-      throw error;
-    }));
-  }
+  #whenReady = loadOnce(async () => {
+    await ready();
+    this.#parts ??= this.#begin();
+    await this.#parts.logs.open();
+  });
 
   #begin() {
     const [agent, options, limits, phase] = [this.#agent, this.#options, this.#limits, this.#phase];
@@ -204,7 +196,6 @@ export class TaskServer {
     Object.assign(parts, { pushes: this.#pushes, reports: this.#reports });
     parts.shown = new ShownTasks(parts);
     parts.runs = new Runs(parts);
-    parts.run = (...run) => parts.runs.run(...run);
     const attach = /** @type {((of: Parts) => TaskLogs) | undefined} */ (store?.attach);
     parts.logs =
       attach?.(parts) ?? new TaskLogs(parts, { ...IN_PROCESS, backend: processBackend() });

@@ -7,7 +7,7 @@
  * is emitted by our context, where the core decides whether it still counts; when the signal of the context fires, `cancelTask` is
  * called. An executor that answers with a message has a task as well, since the core knows only tasks; its sender gets the message.
  */
-import { reportError } from '../../../../js/common/errors.js';
+import { loadOnce, reportError } from '../../../../js/common/errors.js';
 import { PortResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { createTaskServer } from '../server.js';
@@ -32,15 +32,12 @@ const MAX_QUEUE = 4096;
 const V10 = DIALECTS['1.0'];
 const PUSH = 'TaskPushNotificationConfig';
 
-/** @type {Promise<any> | undefined} */
-let loading;
-/** The SDK, which only those have who use this. */
-const sdk = () =>
-  (loading ??= Promise.all([
-    import('@a2a-js/sdk'),
-    import('@a2a-js/sdk/errors'),
-    import('@a2a-js/sdk/server'),
-  ]).then((parts) => Object.assign({}, ...parts)));
+/** The SDK, which only those have who use this. @type {() => Promise<any>} */
+const sdk = loadOnce(async () => ({
+  ...(await import('@a2a-js/sdk')),
+  ...(await import('@a2a-js/sdk/errors')),
+  ...(await import('@a2a-js/sdk/server')),
+}));
 
 /**
  * A request that was made here.

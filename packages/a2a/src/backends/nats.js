@@ -125,97 +125,81 @@ const isRecord = (expected, last) => !expected || expected >= last;
 
 /** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
 
-/** @implements {Backend} */
-class NatsBackend {
-  #connection;
-  #js;
-  #jsm;
-  #namespace;
-  #timeout;
+/**
+ * @param {any} connection
+ * @param {any} js
+ * @param {any} jsm
+ * @param {string} namespace
+ * @param {number} timeout
+ * @returns {Promise<Backend>}
+ */
+async function backendOn(connection, js, jsm, namespace, timeout) {
+  const logStream = `${namespace}_log`;
+  const stateStream = `${namespace}_state`;
   /** Bytes of a message that the stream of the logs takes, and the other. */
-  #limits = [0, 0];
-  maxRecord = 0;
-  #connected = true;
-  #closed = false;
+  let limits = [0, 0];
+  let maxRecord = 0;
+  let connected = true;
+  let closed = false;
   /** Of long lists, by their subjects. @type {Map<string, Copy>} */
-  #copies = new Map();
+  const copies = new Map();
   /** By the token of their task. @type {Map<string, Set<Watcher>>} */
-  #watchers = new Map();
+  const watched = new Map();
   /** The process's consumer. @type {Promise<void> | undefined} */
-  #consuming;
+  let consuming;
   /** @type {{ close: () => Promise<unknown>, closed: () => Promise<unknown> } | undefined} */
-  #messages;
+  let delivery;
   /** What it brings. @type {Feed | undefined} */
-  #feed;
+  let feed;
   /** What was stored when we looked last. */
-  #stored = 0;
+  let storedBefore = 0;
   /** Until then all records are asked for one by one. */
-  #noConsumers = 0;
+  let noConsumersUntil = 0;
   /** @type {ReturnType<typeof setInterval> | undefined} */
-  #timer;
+  let timer;
   /** @type {Set<{ unsubscribe: () => void }>} */
-  #subscriptions = new Set();
-
-  /** @param {any} connection @param {any} js @param {any} jsm @param {string} namespace @param {number} timeout */
-  constructor(connection, js, jsm, namespace, timeout) {
-    this.#connection = connection;
-    this.#js = js;
-    this.#jsm = jsm;
-    this.#namespace = namespace;
-    this.#timeout = timeout;
-    void this.#observe();
-  }
+  const subscriptions = new Set();
 
   /** Bytes that a message may have: neither its stream nor the server takes more. @param {number} limit */
-  #room(limit) {
-    return Math.min(limit, this.#connection.info?.max_payload ?? 0) - HEADERS;
-  }
+  const room = (limit) => Math.min(limit, connection.info?.max_payload ?? 0) - HEADERS;
 
   /** The streams may take less than when this was opened. */
-  async measure() {
+  async function measure() {
     const of = async (/** @type {string} */ stream) => {
-      const { max_msg_size: size = -1 } = (await this.#jsm.streams.info(stream)).config;
+      const { max_msg_size: size = -1 } = (await jsm.streams.info(stream)).config;
       return size > 0 ? size : Infinity;
     };
-    const limits = await this.#request(() => Promise.all([of(this.#log), of(this.#state)]));
+    const found = await request(() => Promise.all([of(logStream), of(stateStream)]));
     // No task fits in that, and it may be for a while only: it is no size to divide records by.
-    if (this.#room(Math.min(...limits)) < MIN_MESSAGE - HEADERS) throw unavailable(TOO_SMALL);
-    this.#limits = limits;
-    this.maxRecord = this.#room(limits[0]);
+    if (room(Math.min(...found)) < MIN_MESSAGE - HEADERS) throw unavailable(TOO_SMALL);
+    limits = found;
+    maxRecord = room(limits[0]);
   }
 
   /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
-  async #observe() {
-    for await (const { type } of this.#connection.status()) {
-      if (type === 'disconnect') this.#connected = false;
+  async function observe() {
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect') connected = false;
       if (type !== 'reconnect') continue;
-      this.#connected = true;
-      this.maxRecord = this.#room(this.#limits[0]);
-      this.#readAll();
+      connected = true;
+      maxRecord = room(limits[0]);
+      readAll();
     }
     // It was closed, and does not come back.
-    await this.close();
+    await close();
   }
 
   /** @param {...unknown} names */
-  #check(...names) {
-    if (this.#closed) throw unavailable();
+  function check(...names) {
+    if (closed) throw unavailable();
     names.forEach(requireName);
-    if (!this.#connected) throw unavailable('There is no connection to NATS');
+    if (!connected) throw unavailable('There is no connection to NATS');
   }
 
   /** @param {...string} tokens */
-  #subject(...tokens) {
-    return [this.#namespace, ...tokens].join('.');
-  }
-
-  get #log() {
-    return `${this.#namespace}_log`;
-  }
-
-  get #state() {
-    return `${this.#namespace}_state`;
-  }
+  const subjectOf = (...tokens) => [namespace, ...tokens].join('.');
+  /** @param {string} task */
+  const logOf = (task) => subjectOf('log', token(task));
 
   /**
    * Publishes, and waits for the acknowledgement.
@@ -225,14 +209,14 @@ class NatsBackend {
    * @param {string} [task] for an error
    * @returns {Promise<number>}
    */
-  async #publish(subject, data, options, task = '') {
+  async function publish(subject, data, options, task = '') {
     try {
-      return (await this.#js.publish(subject, data, { timeout: this.#timeout, ...options })).seq;
+      return (await js.publish(subject, data, { timeout, ...options })).seq;
     } catch (error) {
       const { name, code, message, cause } = /** @type {NatsError} */ (error);
       if (code === WRONG_SEQUENCE) throw conflict(task, error);
       if (code === TOO_LONG || name === 'InvalidArgumentError') {
-        await this.measure();
+        await measure();
         throw new AbpError('TOO_LARGE', `NATS refused it: ${message}`, { cause: error });
       }
       // The client wraps some of them.
@@ -243,14 +227,12 @@ class NatsBackend {
   }
 
   /** Resolves when the server has what was sent. A server that hangs does not answer, and its connection stays. */
-  async #flush() {
-    await within(this.#connection.flush(), this.#timeout, () => new Error('timeout'));
-  }
+  const flush = async () => within(connection.flush(), timeout, () => new Error('timeout'));
 
-  /** Asks JetStream for something. @template T @param {() => Promise<T>} request @returns {Promise<T>} */
-  async #request(request) {
+  /** Asks JetStream for something. @template T @param {() => Promise<T>} ask @returns {Promise<T>} */
+  async function request(ask) {
     try {
-      return await request();
+      return await ask();
     } catch (error) {
       if (error instanceof AbpError) throw error;
       throw unavailable(`NATS did not answer: ${/** @type {Error} */ (error).message}`, error);
@@ -262,23 +244,17 @@ class NatsBackend {
    * @param {string} stream
    * @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query
    */
-  #message(stream, query) {
-    return this.#request(() => this.#jsm.streams.getMessage(stream, query));
-  }
+  const getMessage = (stream, query) => request(() => jsm.streams.getMessage(stream, query));
 
   /** The latest message of a subject. @param {string} stream @param {string} subject */
-  #last(stream, subject) {
-    return this.#message(stream, { last_by_subj: subject });
-  }
+  const lastMessage = (stream, subject) => getMessage(stream, { last_by_subj: subject });
 
   /** Deletes messages. @param {string} stream @param {string} filter a subject @param {number} [seq] the first that stays */
-  #purge(stream, filter, seq) {
-    return this.#request(() => this.#jsm.streams.purge(stream, { filter, seq }));
-  }
+  const purge = (stream, filter, seq) => request(() => jsm.streams.purge(stream, { filter, seq }));
 
   /** What a stream has now. @param {string} stream @returns {Promise<{ last_seq: number, last_ts: string }>} */
-  async #stateOf(stream) {
-    return (await this.#request(() => this.#jsm.streams.info(stream))).state;
+  async function stateOf(stream) {
+    return (await request(() => jsm.streams.info(stream))).state;
   }
 
   /**
@@ -287,18 +263,18 @@ class NatsBackend {
    * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {boolean} [all] whether none that is
    *   there may be left out
    */
-  async #messagesOf(stream, subject, from, limit, all = true) {
-    if (performance.now() >= this.#noConsumers) {
+  async function messagesOf(stream, subject, from, limit, all = true) {
+    if (performance.now() >= noConsumersUntil) {
       try {
-        const { found, wanted } = await this.#consumed(stream, subject, from, limit);
+        const { found, wanted } = await consumed(stream, subject, from, limit);
         // Some were deleted meanwhile, or left out.
         if (found.length === wanted || !all) return found;
       } catch {
-        this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
+        noConsumersUntil = performance.now() + WITHOUT_CONSUMERS;
       }
     }
-    const { last_seq: to } = await this.#stateOf(stream);
-    return this.#oneByOne(stream, subject, from, limit, to);
+    const { last_seq: to } = await stateOf(stream);
+    return oneByOne(stream, subject, from, limit, to);
   }
 
   /**
@@ -308,11 +284,11 @@ class NatsBackend {
    * @param {number} limit
    * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
    */
-  async #oneByOne(stream, subject, from, limit, to = Infinity) {
+  async function oneByOne(stream, subject, from, limit, to = Infinity) {
     /** @type {Stored[]} */
     const found = [];
     for (let seq = from; found.length < limit && seq <= to;) {
-      const message = await this.#message(stream, { next_by_subj: subject, seq });
+      const message = await getMessage(stream, { next_by_subj: subject, seq });
       if (!message || message.seq > to) break;
       found.push(storedOf(message));
       seq = message.seq + 1;
@@ -324,9 +300,9 @@ class NatsBackend {
    * The same by a consumer, with how many of them the server has counted, and how many there were without a limit.
    * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {object} [more] of the consumer
    */
-  #consumed(stream, subject, from, limit, more = {}) {
-    return this.#request(async () => {
-      const info = await this.#jsm.consumers.add(stream, {
+  function consumed(stream, subject, from, limit, more = {}) {
+    return request(async () => {
+      const info = await jsm.consumers.add(stream, {
         filter_subject: subject,
         deliver_policy: 'by_start_sequence',
         opt_start_seq: Math.max(from, 1),
@@ -338,7 +314,7 @@ class NatsBackend {
       });
       const pending = Number(info.num_pending);
       const wanted = Math.min(pending, limit);
-      const consumer = this.#js.consumers.getConsumerFromInfo(info);
+      const consumer = js.consumers.getConsumerFromInfo(info);
       /** @type {Stored[]} */
       const found = [];
       for (let before = -1; found.length < wanted && found.length > before;) {
@@ -350,73 +326,48 @@ class NatsBackend {
         })();
         // While there is no connection, the client waits for one.
         const late = () => new Error('timeout');
-        await within(read, EXPIRES + this.#timeout, late).finally(() => messages.stop());
+        await within(read, EXPIRES + timeout, late).finally(() => messages.stop());
       }
-      void this.#jsm.consumers.delete(stream, info.name).catch(() => {});
+      void jsm.consumers.delete(stream, info.name).catch(() => {});
       return { found, wanted, pending };
     });
   }
 
-  // --- Logs ------------------------------------------------------------------------------------
-
-  /** @param {string} task @param {string} data @param {number} expected */
-  async append(task, data, expected) {
-    this.#check(task);
-    requireRecord(data, this.maxRecord);
-    for (let last = expected; ;) {
-      try {
-        return await this.#append(task, data, last);
-      } catch (error) {
-        if (/** @type {AbpError} */ (error).code !== 'CONFLICT') throw error;
-        // The latest message may be none that counts.
-        const found = await this.#records(task, expected, 1);
-        if (found.records.length > 0 || found.last === last) throw error;
-        ({ last } = found);
-      }
-    }
-  }
+  // --- Logs ---------------------------------------------------------------------------------------
 
   /** @param {string} task @param {string} data @param {number} expected the latest message */
-  async #append(task, data, expected) {
-    const subject = this.#subject('log', token(task));
+  async function appendAfter(task, data, expected) {
+    const subject = logOf(task);
     const options = { expect: { lastSubjectSequence: expected } };
-    const seq = await this.#publish(subject, data, options, task);
-    if (!expected || !this.#connection.info?.cluster) return seq;
+    const seq = await publish(subject, data, options, task);
+    if (!expected || !connection.info?.cluster) return seq;
     // Another one may have come first, and only the log knows.
     const query = { next_by_subj: subject, seq: expected + 1 };
-    const next = await this.#message(this.#log, query).catch(
-      (/** @type {AbpError} */ { cause }) => {
-        throw unacknowledged(cause);
-      },
-    );
+    const next = await getMessage(logStream, query).catch((/** @type {AbpError} */ { cause }) => {
+      throw unacknowledged(cause);
+    });
     // A leader that is new may not have it yet.
     if (!next || next.seq > seq) throw unacknowledged();
     if (next.seq < seq) throw conflict(task);
     return seq;
   }
 
-  /** @param {string} task @param {number} after @param {number} [limit] @returns {Promise<LogRecord[]>} */
-  async read(task, after, limit = Infinity) {
-    this.#check(task);
-    return (await this.#records(task, after, limit)).records;
-  }
-
   /** With the latest message that was looked at. @param {string} task @param {number} after @param {number} limit */
-  async #records(task, after, limit) {
-    const subject = this.#subject('log', token(task));
+  async function recordsOf(task, after, limit) {
+    const subject = logOf(task);
     /** @type {LogRecord[]} */
     const records = [];
     for (let last = after; ;) {
       const wanted = limit - records.length;
-      let found = await this.#oneByOne(this.#log, subject, last + 1, Math.min(wanted, FEW));
+      let found = await oneByOne(logStream, subject, last + 1, Math.min(wanted, FEW));
       if (found.length === FEW && wanted > FEW) {
         const from = found[FEW - 1].seq + 1;
-        found = found.concat(await this.#messagesOf(this.#log, subject, from, wanted - FEW));
+        found = found.concat(await messagesOf(logStream, subject, from, wanted - FEW));
       }
       for (const message of found) {
         // What was asked for is what came after any number, which need not be that of a message of the task.
         const isNext =
-          isRecord(message.expected, last) || (last === after && !(await this.#has(task, after)));
+          isRecord(message.expected, last) || (last === after && !(await has(task, after)));
         if (isNext) records.push({ seq: message.seq, data: message.data });
         last = message.seq;
       }
@@ -425,50 +376,31 @@ class NatsBackend {
   }
 
   /** Whether a message is one of a task. @param {string} task @param {number} seq */
-  async #has(task, seq) {
-    const stored = await this.#message(this.#log, { seq });
-    return stored?.subject === this.#subject('log', token(task));
-  }
-
-  /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
-  watch(task, after, onRecord) {
-    if (this.#closed) throw unavailable();
-    requireName(task);
-    const state = { last: after, stopped: false, reading: false, behind: false, come: [] };
-    /** @type {Watcher} */
-    const watcher = { task, onRecord, ...state };
-    const key = token(task);
-    const watchers = this.#watchers.get(key) ?? new Set();
-    this.#watchers.set(key, watchers.add(watcher));
-    this.#consuming ??= this.#consume();
-    void this.#read(watcher);
-    return () => {
-      watcher.stopped = true;
-      watchers.delete(watcher);
-      if (watchers.size === 0 && this.#watchers.get(key) === watchers) this.#watchers.delete(key);
-    };
+  async function has(task, seq) {
+    const stored = await getMessage(logStream, { seq });
+    return stored?.subject === logOf(task);
   }
 
   /** @param {Watcher} watcher @param {Stored} message that came */
-  #take(watcher, message) {
+  function take(watcher, message) {
     const { last } = watcher;
     const { seq, data, expected = last } = message;
     if (seq <= last) return;
     // It lacks what came before.
-    if (expected > last) void this.#read(watcher);
+    if (expected > last) void readOn(watcher);
     else {
       watcher.last = seq;
-      if (isRecord(expected, last)) this.#give(watcher, { seq, data });
+      if (isRecord(expected, last)) give(watcher, { seq, data });
     }
   }
 
   /** @param {Watcher} watcher @param {LogRecord} record */
-  #give(watcher, record) {
+  function give(watcher, record) {
     if (!watcher.stopped) invokeReportingErrors(watcher.onRecord, record);
   }
 
   /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
-  async #read(watcher) {
+  async function readOn(watcher) {
     watcher.behind = true;
     if (watcher.reading) return;
     watcher.reading = true;
@@ -476,42 +408,38 @@ class NatsBackend {
       watcher.behind = false;
       try {
         // What is stored from now on, the consumer brings.
-        await this.#consuming;
-        const { records, last } = await this.#records(watcher.task, watcher.last, Infinity);
+        await consuming;
+        const { records, last } = await recordsOf(watcher.task, watcher.last, Infinity);
         watcher.last = last;
-        for (const record of records) this.#give(watcher, record);
+        for (const record of records) give(watcher, record);
       } catch {
         watcher.behind = true;
         await pause(RETRY);
       }
     }
     watcher.reading = false;
-    for (const message of watcher.come.splice(0)) this.#take(watcher, message);
+    for (const message of watcher.come.splice(0)) take(watcher, message);
   }
 
   /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
-  async #consume() {
-    while (!this.#closed) {
+  async function consume() {
+    while (!closed) {
       try {
-        const { last_seq: received } = await this.#stateOf(this.#log);
-        const consumer = await this.#js.consumers.get(this.#log, {
+        const { last_seq: received } = await stateOf(logStream);
+        const consumer = await js.consumers.get(logStream, {
           deliver_policy: 'by_start_sequence',
           opt_start_seq: received + 1,
         });
-        const feed = new Feed(
-          received,
-          (seq) => this.#message(this.#log, { seq }),
-          (message) => this.#dispatch(message),
-        );
-        this.#feed = feed;
+        const begun = new Feed(received, (seq) => getMessage(logStream, { seq }), dispatch);
+        feed = begun;
         const messages = await consumer.consume({
           expires: 4 * HEARTBEAT,
           idle_heartbeat: HEARTBEAT,
-          callback: (/** @type {any} */ message) => feed.take(message),
+          callback: (/** @type {any} */ message) => begun.take(message),
         });
-        this.#messages = messages;
-        void messages.closed().then(() => messages === this.#messages && this.#resume());
-        this.#timer ??= setInterval(() => void this.#look(), LOOK);
+        delivery = messages;
+        void messages.closed().then(() => messages === delivery && resume());
+        timer ??= setInterval(() => void look(), LOOK);
         return;
       } catch {
         await pause(RETRY);
@@ -520,36 +448,35 @@ class NatsBackend {
   }
 
   /** A consumer may be lost with its server, and not notice. */
-  async #look() {
-    const state = await this.#stateOf(this.#log).catch(() => undefined);
-    if (!state || !this.#feed || this.#closed) return;
-    const missing = !this.#feed.filling && this.#feed.received < this.#stored;
-    this.#stored = missing ? 0 : state.last_seq;
-    if (missing) this.#resume();
+  async function look() {
+    const state = await stateOf(logStream).catch(() => undefined);
+    if (!state || !feed || closed) return;
+    const missing = !feed.filling && feed.received < storedBefore;
+    storedBefore = missing ? 0 : state.last_seq;
+    if (missing) resume();
   }
 
   /** The consumer has ended, or is lost. */
-  #resume() {
-    if (this.#closed) return;
-    void this.#messages?.close().catch(() => {});
-    this.#messages = undefined;
-    this.#feed?.stop();
-    this.#consuming = this.#consume();
-    this.#readAll();
+  function resume() {
+    if (closed) return;
+    void delivery?.close().catch(() => {});
+    delivery = undefined;
+    feed?.stop();
+    consuming = consume();
+    readAll();
   }
 
-  #readAll() {
-    for (const watchers of this.#watchers.values())
-      for (const watcher of watchers) void this.#read(watcher);
+  function readAll() {
+    for (const watchers of watched.values()) for (const watcher of watchers) void readOn(watcher);
   }
 
   /** @param {Message} brought */
-  #dispatch(brought) {
-    const watchers = this.#watchers.get(lastOf(brought.subject));
+  function dispatch(brought) {
+    const watchers = watched.get(lastOf(brought.subject));
     if (!watchers) return;
     const message = storedOf(brought);
     for (const watcher of watchers) {
-      if (!watcher.reading) this.#take(watcher, message);
+      if (!watcher.reading) take(watcher, message);
       // Of several that expect the same one to be the latest, the first is a record: none may be missing.
       else if (watcher.come.push(message) > MAX_COME) {
         watcher.come = [];
@@ -558,148 +485,27 @@ class NatsBackend {
     }
   }
 
-  /** @param {string} task */
-  async forget(task) {
-    this.#check(task);
-    await this.#purge(this.#state, this.#subject('index', '*', '*', token(task)));
-    await this.#purge(this.#log, this.#subject('log', token(task)));
-    for (const { index } of this.#copies.values()) index.remove(task);
-  }
-
-  // --- Processes -------------------------------------------------------------------------------
-
-  /** @param {string} process */
-  async renew(process) {
-    this.#check(process);
-    for (const [subject, { asked }] of this.#copies)
-      if (performance.now() - asked > KEPT) this.#copies.delete(subject);
-    await this.#publish(this.#subject('lease', token(process)), '');
-  }
-
-  /** @param {string} process */
-  async lease(process) {
-    this.#check(process);
-    const last = await this.#last(this.#state, this.#subject('lease', token(process)));
-    return last?.seq ?? 0;
-  }
-
-  /** @param {number} limit */
-  async leases(limit) {
-    this.#check();
-    const found = await this.#messagesOf(this.#state, this.#subject('lease', '*'), 1, limit);
-    return found.map(({ seq, subject }) => ({ process: nameIn(lastOf(subject)), number: seq }));
-  }
-
-  /** @param {string} process @param {number} number */
-  async release(process, number) {
-    this.#check(process);
-    const filter = this.#subject('lease', token(process));
-    // What comes after it stays.
-    await this.#purge(this.#state, filter, number + 1);
-    return (await this.#last(this.#state, filter)) === null;
-  }
-
-  /** @param {string} process @param {(text: string) => string | Promise<string>} answer */
-  async serve(process, answer) {
-    this.#check(process);
-    const subscription = this.#connection.subscribe(this.#subject('ask', token(process)), {
-      callback: async (/** @type {unknown} */ error, /** @type {any} */ message) => {
-        if (error) return;
-        let reply;
-        try {
-          reply = { text: await answer(message.string()) };
-        } catch (thrown) {
-          reply = { error: toErrorObject(thrown).message };
-        }
-        try {
-          message.respond(JSON.stringify(reply));
-        } catch {
-          // It is too long, or the connection is gone: the one who asks gets no answer in time.
-        }
-      },
-    });
-    this.#subscriptions.add(subscription);
-    await this.#request(() => this.#flush());
-    return async () => {
-      this.#subscriptions.delete(subscription);
-      subscription.unsubscribe();
-      if (this.#connected) await this.#flush().catch(() => {});
-    };
-  }
-
-  /** @param {string} process @param {string} text @param {{ timeout?: number }} [options] */
-  async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
-    this.#check(process);
-    let reply;
-    try {
-      const subject = this.#subject('ask', token(process));
-      reply = (await this.#connection.request(subject, text, { timeout })).json();
-    } catch (error) {
-      const { name, message } = /** @type {Error} */ (error);
-      if (/** @type {NatsError} */ (error).isNoResponders?.()) throw noResponders(process);
-      if (name === 'TimeoutError') throw noAnswer(process, timeout);
-      throw unavailable(`NATS did not carry the question: ${message}`, error);
-    }
-    if (reply.error !== undefined) throw new AbpError('OPERATION_FAILED', String(reply.error));
-    return reply.text;
-  }
-
   // --- The index -------------------------------------------------------------------------------
-
-  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
-  async note(task, entry, seq) {
-    this.#check(task);
-    requireEntry(entry);
-    const { tenant, context, time, state, data } = entry;
-    const subject = this.#subject('index', token(tenant), token(context), token(task));
-    const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
-    for (let attempt = 1; ; attempt++) {
-      const last = await this.#last(this.#state, subject);
-      const stored = last && decoder.decode(last.data);
-      if (stored && (stored === text || JSON.parse(stored).seq > seq)) return;
-      try {
-        const expect = { lastSubjectSequence: last?.seq ?? 0 };
-        return void (await this.#publish(subject, text, { expect }, task));
-      } catch (error) {
-        const lost = /** @type {AbpError} */ (error).code === 'CONFLICT';
-        if (!lost || attempt === MAX_ATTEMPTS) throw error;
-      }
-    }
-  }
-
-  /** @param {ListFilter} filter */
-  async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
-    this.#check();
-    const after = readCursor(cursor);
-    const index = await this.#entries(filter, after !== undefined);
-    return pageOf(index.page(filter, after, limit + 1).map(listed), limit);
-  }
-
-  /** @param {ListFilter} filter */
-  async count(filter) {
-    this.#check();
-    return (await this.#entries(filter, false)).count(filter);
-  }
 
   /**
    * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for.
    * @param {ListFilter} filter
    * @param {boolean} further whether an earlier page has been read
    */
-  async #entries({ tenant, context }, further) {
+  async function entriesOf({ tenant, context }, further) {
     const within = context === undefined ? '*' : token(context);
-    const subject = this.#subject('index', token(tenant), within, '*');
-    let copy = this.#copies.get(subject);
+    const subject = subjectOf('index', token(tenant), within, '*');
+    let copy = copies.get(subject);
     if (!copy) {
-      const few = await this.#messagesOf(this.#state, subject, 1, SHORT_LIST + 1);
+      const few = await messagesOf(stateStream, subject, 1, SHORT_LIST + 1);
       if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
       // Another one may have made it meanwhile.
       const made = { index: new OrderedIndex(), seen: 0, read: 0, asked: 0 };
-      copy = this.#copies.get(subject) ?? made;
-      this.#copies.set(subject, copy);
+      copy = copies.get(subject) ?? made;
+      copies.set(subject, copy);
     }
     const now = (copy.asked = performance.now());
-    if (!further || !copy.read || now - copy.read > FRESH) await this.#refresh(copy, subject);
+    if (!further || !copy.read || now - copy.read > FRESH) await refresh(copy, subject);
     return copy.index;
   }
 
@@ -709,28 +515,28 @@ class NatsBackend {
    * @param {string} subject
    * @returns {Promise<void>}
    */
-  #refresh(copy, subject) {
+  function refresh(copy, subject) {
     const begin = () => {
       copy.next = undefined;
-      copy.reading = this.#readInto(copy, subject).finally(() => (copy.reading = undefined));
+      copy.reading = readInto(copy, subject).finally(() => (copy.reading = undefined));
       return copy.reading;
     };
     return copy.reading ? (copy.next ??= copy.reading.catch(() => {}).then(begin)) : begin();
   }
 
   /** @param {Copy} copy @param {string} subject */
-  async #readInto(copy, subject) {
+  async function readInto(copy, subject) {
     const read = async () => {
       const from = copy.seen + 1;
       // One that changes while they are read is not among them: its new message has a later sequence.
-      const found = await this.#messagesOf(this.#state, subject, from, Infinity, false);
+      const found = await messagesOf(stateStream, subject, from, Infinity, false);
       if (found.length > 0) copy.seen = found[found.length - 1].seq;
       await enter(copy.index, found);
     };
     await read();
-    if (performance.now() >= this.#noConsumers) {
+    if (performance.now() >= noConsumersUntil) {
       const before = copy.index.size;
-      const { pending } = await this.#consumed(this.#state, subject, 1, 0);
+      const { pending } = await consumed(stateStream, subject, 1, 0);
       // More may have come since.
       if (pending > before) await read();
       if (pending < before || pending > copy.index.size) {
@@ -744,116 +550,272 @@ class NatsBackend {
 
   // --- Objects ---------------------------------------------------------------------------------
 
-  /** @param {string} name @param {Uint8Array} bytes */
-  async put(name, bytes) {
-    this.#check(name);
-    const id = crypto.randomUUID();
-    const began = performance.now();
-    const size = Math.min(CHUNK, this.#room(this.#limits[1]));
-    const count = Math.ceil(bytes.length / size);
-    for (let i = 0; i < count; i++) {
-      const chunk = bytes.subarray(i * size, (i + 1) * size);
-      await this.#publish(this.#subject('chunk', token(name), id, String(i)), chunk);
-    }
-    const before = await this.#object(name);
-    // What took longer may be deleted by now.
-    if (performance.now() - began > MAX_PUT) throw unavailable('NATS is too slow for the object');
-    const meta = JSON.stringify({ name, id, count, size: bytes.length });
-    await this.#publish(this.#subject('object', token(name)), meta);
-    if (before) await this.#removeChunks(token(name), before.id);
-  }
-
   /** @param {string} name @returns {Promise<{ id: string, count: number, size: number } | undefined>} */
-  async #object(name) {
-    const last = await this.#last(this.#state, this.#subject('object', token(name)));
+  async function objectNamed(name) {
+    const last = await lastMessage(stateStream, subjectOf('object', token(name)));
     return last ? JSON.parse(decoder.decode(last.data)) : undefined;
   }
 
   /** @param {string} of the token of its name @param {string} id of its chunks */
-  #removeChunks(of, id) {
-    return this.#purge(this.#state, this.#subject('chunk', of, id, '*'));
-  }
+  const removeChunks = (of, id) => purge(stateStream, subjectOf('chunk', of, id, '*'));
 
   /** @param {string} name */
-  async get(name) {
-    for (let broken; ;) {
-      this.#check(name);
-      const object = await this.#object(name);
-      if (!object || object.id === broken) throw objectNotFound(name);
-      const bytes = new Uint8Array(object.size);
-      let i = 0;
-      let at = 0;
-      for (; i < object.count; i++) {
-        const subject = this.#subject('chunk', token(name), object.id, String(i));
-        const chunk = await this.#last(this.#state, subject);
-        if (!chunk) break;
-        bytes.set(chunk.data, at);
-        at += chunk.data.length;
-      }
-      if (i === object.count) return bytes;
-      // It was replaced or removed while it was read, unless it is still the same.
-      broken = object.id;
-    }
-  }
-
-  /** @param {string} name */
-  async remove(name) {
-    this.#check(name);
-    const object = await this.#object(name);
+  async function remove(name) {
+    check(name);
+    const object = await objectNamed(name);
     if (!object) return;
-    await this.#purge(this.#state, this.#subject('object', token(name)));
-    await this.#removeChunks(token(name), object.id);
+    await purge(stateStream, subjectOf('object', token(name)));
+    await removeChunks(token(name), object.id);
   }
 
-  /** @param {string} prefix */
-  async objects(prefix) {
-    this.#check();
-    const found = await this.#messagesOf(this.#state, this.#subject('object', '*'), 1, Infinity);
-    return found
-      .map(({ data }) => JSON.parse(data).name)
-      .filter((name) => name.startsWith(prefix))
-      .sort();
-  }
+  // --- The contract -------------------------------------------------------------------------------
 
-  /**
-   * All that is large are chunks, and they are in the order in which they came. Of them only the subjects are read. How old they
-   * are is told by the server's own clock: no older than by what it stored last.
-   * @param {import('./backend.js').Sweep} sweep
-   */
-  async sweep({ age, limit, keeps, after = '0' }) {
-    this.#check();
-    const { last_ts: latest } = await this.#stateOf(this.#state);
-    const before = Date.parse(latest) - age;
-    const all = this.#subject('chunk', '*', '*', '*');
-    const { found, wanted } = await this.#consumed(this.#state, all, Number(after) + 1, limit, {
-      headers_only: true,
-    });
-    const old = found.filter(({ time }) => time <= before);
-    const writes = new Set(old.map(({ subject }) => subject.split('.').slice(-3, -1).join('.')));
-    for (const write of writes) {
-      const [of, id] = write.split('.');
-      const name = nameIn(of);
-      const object = await this.#object(name);
-      if (object?.id !== id) await this.#removeChunks(of, id);
-      else if (!(await keeps(name))) await this.remove(name);
-    }
-    return wanted === limit && old.length > 0 ? String(old[old.length - 1].seq) : undefined;
-  }
-
-  async close() {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const watchers of this.#watchers.values())
-      for (const watcher of watchers) watcher.stopped = true;
-    this.#watchers.clear();
-    for (const subscription of this.#subscriptions) subscription.unsubscribe();
-    this.#subscriptions.clear();
+  async function close() {
+    if (closed) return;
+    closed = true;
+    for (const watchers of watched.values()) for (const watcher of watchers) watcher.stopped = true;
+    watched.clear();
+    for (const subscription of subscriptions) subscription.unsubscribe();
+    subscriptions.clear();
     // It may be beginning.
-    await this.#consuming;
-    this.#feed?.stop();
-    clearInterval(this.#timer);
-    await this.#messages?.close();
+    await consuming;
+    feed?.stop();
+    clearInterval(timer);
+    await delivery?.close();
   }
+
+  void observe();
+  await measure();
+  return {
+    get maxRecord() {
+      return maxRecord;
+    },
+
+    async append(task, data, expected) {
+      check(task);
+      requireRecord(data, maxRecord);
+      for (let last = expected; ;) {
+        try {
+          return await appendAfter(task, data, last);
+        } catch (error) {
+          if (/** @type {AbpError} */ (error).code !== 'CONFLICT') throw error;
+          // The latest message may be none that counts.
+          const found = await recordsOf(task, expected, 1);
+          if (found.records.length > 0 || found.last === last) throw error;
+          ({ last } = found);
+        }
+      }
+    },
+
+    async read(task, after, limit = Infinity) {
+      check(task);
+      return (await recordsOf(task, after, limit)).records;
+    },
+
+    watch(task, after, onRecord) {
+      if (closed) throw unavailable();
+      requireName(task);
+      const state = { last: after, stopped: false, reading: false, behind: false, come: [] };
+      /** @type {Watcher} */
+      const watcher = { task, onRecord, ...state };
+      const key = token(task);
+      const watchers = watched.get(key) ?? new Set();
+      watched.set(key, watchers.add(watcher));
+      consuming ??= consume();
+      void readOn(watcher);
+      return () => {
+        watcher.stopped = true;
+        watchers.delete(watcher);
+        if (watchers.size === 0 && watched.get(key) === watchers) watched.delete(key);
+      };
+    },
+
+    async forget(task) {
+      check(task);
+      await purge(stateStream, subjectOf('index', '*', '*', token(task)));
+      await purge(logStream, logOf(task));
+      for (const { index } of copies.values()) index.remove(task);
+    },
+
+    async renew(process) {
+      check(process);
+      for (const [subject, { asked }] of copies)
+        if (performance.now() - asked > KEPT) copies.delete(subject);
+      await publish(subjectOf('lease', token(process)), '');
+    },
+
+    async lease(process) {
+      check(process);
+      const last = await lastMessage(stateStream, subjectOf('lease', token(process)));
+      return last?.seq ?? 0;
+    },
+
+    async leases(limit) {
+      check();
+      const found = await messagesOf(stateStream, subjectOf('lease', '*'), 1, limit);
+      return found.map(({ seq, subject }) => ({ process: nameIn(lastOf(subject)), number: seq }));
+    },
+
+    async release(process, number) {
+      check(process);
+      const filter = subjectOf('lease', token(process));
+      // What comes after it stays.
+      await purge(stateStream, filter, number + 1);
+      return (await lastMessage(stateStream, filter)) === null;
+    },
+
+    async serve(process, answer) {
+      check(process);
+      const subscription = connection.subscribe(subjectOf('ask', token(process)), {
+        callback: async (/** @type {unknown} */ error, /** @type {any} */ message) => {
+          if (error) return;
+          let reply;
+          try {
+            reply = { text: await answer(message.string()) };
+          } catch (thrown) {
+            reply = { error: toErrorObject(thrown).message };
+          }
+          try {
+            message.respond(JSON.stringify(reply));
+          } catch {
+            // It is too long, or the connection is gone: the one who asks gets no answer in time.
+          }
+        },
+      });
+      subscriptions.add(subscription);
+      await request(() => flush());
+      return async () => {
+        subscriptions.delete(subscription);
+        subscription.unsubscribe();
+        if (connected) await flush().catch(() => {});
+      };
+    },
+
+    async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
+      check(process);
+      let reply;
+      try {
+        const subject = subjectOf('ask', token(process));
+        reply = (await connection.request(subject, text, { timeout })).json();
+      } catch (error) {
+        const { name, message } = /** @type {Error} */ (error);
+        if (/** @type {NatsError} */ (error).isNoResponders?.()) throw noResponders(process);
+        if (name === 'TimeoutError') throw noAnswer(process, timeout);
+        throw unavailable(`NATS did not carry the question: ${message}`, error);
+      }
+      if (reply.error !== undefined) throw new AbpError('OPERATION_FAILED', String(reply.error));
+      return reply.text;
+    },
+
+    async note(task, entry, seq) {
+      check(task);
+      requireEntry(entry);
+      const { tenant, context, time, state, data } = entry;
+      const subject = subjectOf('index', token(tenant), token(context), token(task));
+      const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
+      for (let attempt = 1; ; attempt++) {
+        const last = await lastMessage(stateStream, subject);
+        const stored = last && decoder.decode(last.data);
+        if (stored && (stored === text || JSON.parse(stored).seq > seq)) return;
+        try {
+          const expect = { lastSubjectSequence: last?.seq ?? 0 };
+          return void (await publish(subject, text, { expect }, task));
+        } catch (error) {
+          const lost = /** @type {AbpError} */ (error).code === 'CONFLICT';
+          if (!lost || attempt === MAX_ATTEMPTS) throw error;
+        }
+      }
+    },
+
+    async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
+      check();
+      const after = readCursor(cursor);
+      const index = await entriesOf(filter, after !== undefined);
+      return pageOf(index.page(filter, after, limit + 1).map(listed), limit);
+    },
+
+    async count(filter) {
+      check();
+      return (await entriesOf(filter, false)).count(filter);
+    },
+
+    async put(name, bytes) {
+      check(name);
+      const id = crypto.randomUUID();
+      const began = performance.now();
+      const size = Math.min(CHUNK, room(limits[1]));
+      const count = Math.ceil(bytes.length / size);
+      for (let i = 0; i < count; i++) {
+        const chunk = bytes.subarray(i * size, (i + 1) * size);
+        await publish(subjectOf('chunk', token(name), id, String(i)), chunk);
+      }
+      const before = await objectNamed(name);
+      // What took longer may be deleted by now.
+      if (performance.now() - began > MAX_PUT) throw unavailable('NATS is too slow for the object');
+      const meta = JSON.stringify({ name, id, count, size: bytes.length });
+      await publish(subjectOf('object', token(name)), meta);
+      if (before) await removeChunks(token(name), before.id);
+    },
+
+    async get(name) {
+      for (let broken; ;) {
+        check(name);
+        const object = await objectNamed(name);
+        if (!object || object.id === broken) throw objectNotFound(name);
+        const bytes = new Uint8Array(object.size);
+        let i = 0;
+        let at = 0;
+        for (; i < object.count; i++) {
+          const subject = subjectOf('chunk', token(name), object.id, String(i));
+          const chunk = await lastMessage(stateStream, subject);
+          if (!chunk) break;
+          bytes.set(chunk.data, at);
+          at += chunk.data.length;
+        }
+        if (i === object.count) return bytes;
+        // It was replaced or removed while it was read, unless it is still the same.
+        broken = object.id;
+      }
+    },
+
+    remove,
+
+    async objects(prefix) {
+      check();
+      const found = await messagesOf(stateStream, subjectOf('object', '*'), 1, Infinity);
+      return found
+        .map(({ data }) => JSON.parse(data).name)
+        .filter((name) => name.startsWith(prefix))
+        .sort();
+    },
+
+    /**
+     * All that is large are chunks, and they are in the order in which they came. Of them only the subjects are read. How old they
+     * are is told by the server's own clock: no older than by what it stored last.
+     * @param {import('./backend.js').Sweep} sweep
+     */
+    async sweep({ age, limit, keeps, after = '0' }) {
+      check();
+      const { last_ts: latest } = await stateOf(stateStream);
+      const before = Date.parse(latest) - age;
+      const all = subjectOf('chunk', '*', '*', '*');
+      const { found, wanted } = await consumed(stateStream, all, Number(after) + 1, limit, {
+        headers_only: true,
+      });
+      const old = found.filter(({ time }) => time <= before);
+      const writes = new Set(old.map(({ subject }) => subject.split('.').slice(-3, -1).join('.')));
+      for (const write of writes) {
+        const [of, id] = write.split('.');
+        const name = nameIn(of);
+        const object = await objectNamed(name);
+        if (object?.id !== id) await removeChunks(of, id);
+        else if (!(await keeps(name))) await remove(name);
+      }
+      return wanted === limit && old.length > 0 ? String(old[old.length - 1].seq) : undefined;
+    },
+
+    close,
+  };
 }
 
 /** @param {unknown} [cause] */
@@ -921,9 +883,7 @@ export async function natsBackend({
       if (config.allow_direct)
         throw new Error(`the stream ${stream.name} must not have allow_direct`);
     }
-    const backend = new NatsBackend(connection, js, jsm, namespace, timeout);
-    await backend.measure();
-    return backend;
+    return await backendOn(connection, js, jsm, namespace, timeout);
   } catch (error) {
     throw unavailable(`JetStream cannot be used: ${/** @type {Error} */ (error).message}`, error);
   }

@@ -9,8 +9,8 @@ import { printCursor, requireEntry } from '../backends/backend.js';
 import { RETRY, pause } from '../pause.js';
 import { isUnreadable } from './records.js';
 
-/** @import { IndexEntry } from '../backends/backend.js' */
-/** @import { Filter, Listed, Source } from '../lists.js' */
+/** @import { IndexEntry, ListFilter, Place } from '../backends/backend.js' */
+/** @import { Listed } from '../lists.js' */
 /** @import { StoredTask } from '../task.js' */
 /** @import { Origin } from './records.js' */
 /** @import { Replica } from './replica.js' */
@@ -25,7 +25,6 @@ const MAX_USER = 1024;
 /** @param {number} ms since 1970 */
 export const hourOf = (ms) => Math.floor(ms / HOUR);
 
-/** @implements {Source} */
 export class TaskEntries {
   /** Tasks whose entries are behind their logs, and are to be written. @type {Map<string, Replica>} */
   #due = new Map();
@@ -125,7 +124,10 @@ export class TaskEntries {
 
   // --- Lists -------------------------------------------------------------------------------------------
 
-  /** @type {Source['page']} */
+  /**
+   * The next tasks of a list, and the last place that was looked at if there are more.
+   * @param {ListFilter} filter @param {Place | undefined} after @param {number} limit
+   */
   async page(filter, after, limit) {
     if (!after) await this.#written();
     const cursor = after && printCursor(after);
@@ -137,7 +139,7 @@ export class TaskEntries {
     return { tasks, next: found.cursor === undefined ? undefined : found.tasks.at(-1) };
   }
 
-  /** @type {Source['count']} */
+  /** @param {ListFilter} filter */
   async count(filter) {
     await this.#written();
     return this.#backend.count(within(filter));
@@ -175,7 +177,7 @@ function entryOf({ tenant = '', contextId: context, user, state, time }) {
   return { tenant: TASKS + tenant, context, time, state, data };
 }
 
-/** Throws unless an index can have what is asked for. @param {Filter} filter */
+/** Throws unless an index can have what is asked for. @param {ListFilter} filter */
 function within({ tenant: name, ...rest }) {
   const tenant = TASKS + name;
   requireEntry({ tenant, context: rest.context ?? '', time: 0, data: '' });

@@ -81,7 +81,7 @@ export function taskStore(options) {
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
   return {
-    attach: (/** @type {import('./store.js').StoreParts} */ parts) =>
+    attach: (/** @type {import('../server.js').Parts} */ parts) =>
       new TaskLogs(parts, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),
   };
 }

@@ -5,6 +5,7 @@
 import * as core from '../tasks-boundary.js';
 import { ended } from '../tasks-core.js';
 import { AbpError } from '../../../../js/common/errors.js';
+import { limitOf } from '../../../../js/common/values.js';
 import { STATES, readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
@@ -69,7 +70,7 @@ export class Owner {
     this.#lease = lease;
     this.epoch = replica.epoch + 1;
     // Somebody may be at work, unless the last run has left a question and returned.
-    this.table.own(handle, this.epoch, replica.attempt > 0 && !replica.rested);
+    this.table.own(handle, this.epoch, replica.run !== undefined && !replica.rested);
     replica.owner = this;
   }
 
@@ -144,9 +145,10 @@ export class Owner {
       this.#enqueue({ k: 'outcome', metadata: outcomeOf(this.table.became(id), this.said) });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
+      const { parts } = this.#logs;
       const { prompt, info } = this.#next;
       if (!this.#lease.valid) this.#logs.loseAll();
-      else if (entry && prompt && info) void this.#logs.run(entry, this, { prompt, info });
+      else if (entry && prompt && info) void parts.runs.run(entry, this, { prompt, info });
     }
     if (verdict & core.TASK_FORGET) this.#release();
     void this.#send();
@@ -292,7 +294,7 @@ export class Owner {
   /** A cancel is stored. @param {string} [reason] */
   wish(reason) {
     if (this.#gone || this.#over) return;
-    this.act(this.table.wish(this.handle, this.#logs.grace), { reason });
+    this.act(this.table.wish(this.handle, limitOf(this.#logs.parts.grace)), { reason });
   }
 
   /**

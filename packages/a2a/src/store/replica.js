@@ -35,16 +35,10 @@ export class Replica {
   wished = false;
   /** The task waits for input, and its executor has returned. */
   rested = false;
-  /**
-   * The message of the latest run, what was saved of its request, the `traceparent` of that, and how often it was tried.
-   * @type {Message | undefined}
-   */
+  /** The latest run. @type {TaskEvent & { k: 'run' } | undefined} */
+  run;
+  /** The message that it answers; one that is tried again does not name it. @type {Message | undefined} */
   prompt;
-  /** @type {object | undefined} */
-  saved;
-  /** @type {string | undefined} */
-  trace;
-  attempt = 0;
   /** A record of a later version is in the log, or this was abandoned: nothing is known of the task from there on. */
   blind = false;
   /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
@@ -288,7 +282,7 @@ export class Replica {
 
   /** @param {TaskEvent} event @param {string} [number] */
   #tell(event, number) {
-    const { shown } = this.#logs;
+    const { shown } = this.#logs.parts;
     if (event.k === 'new')
       try {
         this.entry = shown.adopt(this, event.origin);
@@ -301,9 +295,7 @@ export class Replica {
     if (!entry) return;
     switch (event.k) {
       case 'run':
-        this.attempt = event.attempt;
-        this.saved = event.saved;
-        this.trace = event.trace;
+        this.run = event;
         this.rested = false;
         if (event.message) {
           this.prompt = event.message;

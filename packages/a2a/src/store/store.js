@@ -8,7 +8,6 @@
  */
 import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
-import { limitOf } from '../../../../js/common/values.js';
 import { conflict, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { away, refusal } from '../refusals.js';
@@ -25,6 +24,7 @@ import { Takeover } from './takeover.js';
 /** @import { Message, Status } from '../dialects.js' */
 /** @import { Entry } from '../shown-tasks.js' */
 /** @import { Mark } from '../repeats.js' */
+/** @import { Parts } from '../server.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
 /** @import { TaskStoreOptions } from './index.js' */
@@ -37,15 +37,6 @@ const MAX_WARNED = 1000;
 /**
  * A message that a run is to answer: a later run gets of its request what `saveRequest` says. `mark` is there if it may come again.
  * @typedef {{ message: Message, info: RequestInfo, begun: (entry: Entry) => void, mark?: Mark }} Sent
- *
- * What the store needs of the agent whose tasks it keeps.
- * @typedef {object} StoreParts
- * @property {import('../tasks-core.js').TaskLimits} [limits]
- * @property {number} [grace] ms
- * @property {import('../shown-tasks.js').ShownTasks} shown
- * @property {import('../runs.js').Runs['run']} run
- * @property {import('./push.js').Pushes} [pushes]
- * @property {import('./telemetry.js').Reports} [reports]
  */
 
 export class TaskLogs {
@@ -63,23 +54,18 @@ export class TaskLogs {
   #closing;
   #membership;
   #retention;
-  #limits;
-  #pushes;
-  #reports;
   /** Characters that wait to be stored, and who waits until they are fewer. */
   #outbox = 0;
   /** @type {Set<() => void>} */
   #waiting = new Set();
 
-  /** @param {StoreParts} parts @param {Required<Omit<TaskStoreOptions, 'saveRequest'>> & Pick<TaskStoreOptions, 'saveRequest'>} options */
-  constructor({ limits = {}, grace = 0, shown, run, pushes, reports }, options) {
-    this.shown = shown;
-    this.run = run;
-    this.grace = limitOf(grace);
+  /**
+   * @param {Parts} parts of the agent whose tasks it keeps
+   * @param {Required<Omit<TaskStoreOptions, 'saveRequest'>> & Pick<TaskStoreOptions, 'saveRequest'>} options
+   */
+  constructor(parts, options) {
+    this.parts = parts;
     this.options = options;
-    this.#limits = limits;
-    this.#pushes = pushes;
-    this.#reports = reports;
     /** @type {Backend} */
     this.backend = options.backend;
     this.entries = new TaskEntries(this);
@@ -90,7 +76,7 @@ export class TaskLogs {
         return this.#replicas.get(task)?.owner?.push(event) ? 'yes' : 'no';
       },
       onLose: (lost) => {
-        if (lost) reports?.leaseLost();
+        if (lost) parts.reports?.leaseLost();
         for (const owner of [...this.#owners.values()]) owner.lose();
       },
     });
@@ -104,7 +90,7 @@ export class TaskLogs {
   }
 
   #newTable() {
-    return new TaskTable(this.#limits, {
+    return new TaskTable(this.parts.limits, {
       commits: true,
       onDue: (task, verdict) => this.#owners.get(task)?.act(verdict),
       onFailure: () => {
@@ -178,7 +164,7 @@ export class TaskLogs {
    * @param {unknown} why
    */
   unreadable({ id, entry }, why) {
-    this.#reports?.unreadable();
+    this.parts.reports?.unreadable();
     if (this.#warned.size < MAX_WARNED && !this.#warned.has(id)) {
       this.#warned.add(id);
       reportError(why);
@@ -314,7 +300,7 @@ export class TaskLogs {
   /** @param {Replica} replica */
   #discard(replica) {
     this.forget(replica);
-    if (replica.entry) this.shown.drop(replica.entry);
+    if (replica.entry) this.parts.shown.drop(replica.entry);
   }
 
   /** The task is shown no more. @param {Replica} replica */
@@ -427,7 +413,7 @@ export class TaskLogs {
   released(replica, handle) {
     this.#owners.delete(handle);
     const { entry } = replica;
-    if (this.backend.alone && entry && !replica.ended) this.shown.lost(entry);
+    if (this.backend.alone && entry && !replica.ended) this.parts.shown.lost(entry);
     if (replica.asks) this.takeover.question(replica);
     this.entries.changed(replica);
     this.#forgetLog(replica);
@@ -473,19 +459,19 @@ export class TaskLogs {
 
   /** Sends a state to those who want to be told of it. @param {Entry} entry @param {Status} status */
   notify(entry, status) {
-    this.#reports?.told(status.state);
-    this.#pushes?.notify(entry, status);
+    this.parts.reports?.told(status.state);
+    this.parts.pushes?.notify(entry, status);
   }
 
   /** Whether all was sent, or given up; false if the process ends first. @param {Entry} entry */
   async delivered(entry) {
-    return this.#pushes?.delivered(entry) ?? true;
+    return this.parts.pushes?.delivered(entry) ?? true;
   }
 
   /** When a question that nobody answers is canceled. @param {Entry | undefined} entry */
   deadline(entry) {
     const since = entry ? Date.parse(timeOf(entry.task)) : Date.now();
-    return since + (this.#limits.rememberFor ?? core.TASKS_DEFAULT_REMEMBER_MS);
+    return since + (this.parts.limits.rememberFor ?? core.TASKS_DEFAULT_REMEMBER_MS);
   }
 
   // --- Lists -------------------------------------------------------------------------------------------

@@ -200,10 +200,11 @@ export class Takeover {
     const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
     const mayTake = () => !replica.owner && !replica.ended && !replica.blind;
     await logs.claim(replica, state, mayTake, (owner) => {
-      const { prompt, saved, attempt, trace } = replica;
+      const { prompt, run } = replica;
       const stored = owner.stored();
       if (replica.wished) owner.wish();
-      else if (logs.options.onOrphan === 'rerun' && prompt && saved) {
+      else if (logs.options.onOrphan === 'rerun' && prompt && run?.saved) {
+        const { saved, attempt, trace } = run;
         const info = requestOf(replica.entry, saved, trace);
         owner.start({ prompt, info }, { saved, attempt: attempt + 1, trace })?.catch(() => {});
       } else owner.fail('The process that worked on the task is gone');

@@ -24,7 +24,7 @@ import { Unsent } from './unsent.js';
  * @typedef {object} Binding
  * @property {(timeout: number) => Promise<unknown>} card the agent card
  * @property {<T extends Interface>(interfaces: T[]) => T} [use] sets the URL for requests to that of the first interface of a
- *   card that may be asked, and returns that one
+ *   card that may be asked, and returns that one; throws BLOCKED if none may be
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean, lastEventId?: string }) => Responses} open sends
  *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
  *   is closed when it begins
@@ -67,144 +67,134 @@ export const disconnected = () =>
 /** @param {string} message @param {unknown} [cause] */
 const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', message, { cause });
 
-/** @implements {Binding} */
-export class HttpConnection {
-  #given;
-  #url;
-  #options;
-  #limits;
-  #rest = false;
-  /** @type {string[]} */
-  declared = [];
-  /** @type {string[]} */
-  used = [];
-
-  /**
-   * @param {URL} url of the agent, or of its card
-   * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'> & { endpoints: Endpoints }} options
-   * @param {{ event: number, body: number }} limits
-   */
-  constructor(url, options, limits) {
-    this.#given = url;
-    this.#url = url;
-    this.#options = { ...options, headers: Object.fromEntries(new Headers(options.headers)) };
-    this.#limits = limits;
-  }
-
-  /** Fetches the card from the first of the usual paths that has one. @param {number} timeout ms */
-  async card(timeout) {
-    const given = this.#given;
-    const folder = given.href.replace(/[?#].*|\/?$/, '/');
-    const places = CARDS.flatMap((path) => [new URL(path, given.origin), new URL(path, folder)]);
-    const path = CARDS.find((path) => given.pathname.endsWith(`/${path}`));
-    if (path || given.pathname.endsWith('.json')) places.unshift(given);
-    if (path) this.#url = new URL(given.pathname.slice(0, -path.length), given);
-    for (const place of new Set(places.map(String))) {
-      const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
-      try {
-        const card = await answerWithin(timeout, this.#ask(new URL(place), init));
-        if (getOwn(card, 'capabilities')) return card;
-      } catch (error) {
-        // Some servers answer unknown paths with an HTML page.
-        const status = getOwn(getOwn(error, 'details'), 'status');
-        const missing = status === 404 || status === 405;
-        if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
-      }
-    }
-    throw new AbpError(
-      'AGENT_CARD_NOT_FOUND',
-      `No agent card at ${given}: to call an agent without one, give \`version\``,
-    );
-  }
-
-  /**
-   * Sets where requests go: to the first interface that is at the card's own origin, or where `endpoints` lets them go. A
-   * card that others have written must not lead this client, and the messages of its user, to any address that it names.
-   * @template {Interface} T
-   * @param {T[]} interfaces of the card, the preferred one first
-   * @returns {T} the one in use; throws BLOCKED if they all lead elsewhere
-   */
-  use(interfaces) {
-    const places = interfaces.map(({ url }) => this.#placeOf(url));
-    const found = places.findIndex((place) => place && this.#mayAsk(place));
-    if (found < 0) {
-      const own = this.#given.origin;
-      const to = places.find(Boolean)?.origin;
-      const why = to
-        ? `leads to ${to}, another origin: if you trust that, give endpoints: [${JSON.stringify(to)}]`
-        : 'leads to no address of http or https';
-      throw new AbpError('BLOCKED', `The card of ${own} ${why} (docs/errors.md#blocked)`);
-    }
-    this.#url = /** @type {URL} */ (places[found]);
-    this.#rest = interfaces[found].rest;
-    return interfaces[found];
-  }
+/**
+ * @param {URL} given of the agent, or of its card
+ * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'> & { endpoints: Endpoints }} options
+ * @param {{ event: number, body: number }} limits
+ * @returns {Binding}
+ */
+export function httpConnection(given, { fetch: own, headers, endpoints }, limits) {
+  const ownHeaders = Object.fromEntries(new Headers(headers));
+  /** Where requests go, and whether that is of the HTTP+JSON binding. */
+  let url = given;
+  let rest = false;
 
   /**
    * Where an interface is. Undefined if requests cannot go there: the origin of a `blob:` is that of another URL.
-   * @param {string | undefined} url as a card has it
+   * @param {string | undefined} named as a card has it
    */
-  #placeOf(url) {
-    if (url === undefined) return this.#url;
-    const place = URL.canParse(url, this.#given) ? new URL(url, this.#given) : undefined;
+  const placeOf = (named) => {
+    if (named === undefined) return url;
+    const place = URL.canParse(named, given) ? new URL(named, given) : undefined;
     const { protocol = '', username, password } = place ?? {};
     return /^https?:$/.test(protocol) && !username && !password ? place : undefined;
-  }
+  };
 
   /** @param {URL} place */
-  #mayAsk(place) {
-    const { endpoints } = this.#options;
-    if (place.origin === this.#given.origin) return true;
+  const mayAsk = (place) => {
+    if (place.origin === given.origin) return true;
     if (typeof endpoints !== 'function') return endpoints.includes(place.origin);
     return endpoints(new URL(place)) === true;
-  }
+  };
 
-  /** @type {Binding['open']} */
-  open(dialect, request, { stream, abortable, lastEventId }) {
-    const headers = {
-      'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
-      ...(dialect.header && { 'a2a-version': dialect.header }),
-      ...(lastEventId && { 'last-event-id': lastEventId }),
-      ...(this.declared.length && { [dialect.extensionsHeader]: this.declared.join(',') }),
-    };
-    const { verb, path, body } = this.#rest
-      ? restRequest(/** @type {import('./rest.js').RpcRequest} */ (request))
-      : { verb: 'POST', path: '', body: request };
-    const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
-    const url = path ? new URL(this.#url.href.replace(/\/*$/, path)) : this.#url;
-    const read = this.#rest ? restResponse : undefined;
-    return this.#ask(url, init, abortable, read);
-  }
-
-  /**
-   * @param {URL} url
-   * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
-   * @param {boolean} [abortable]
-   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
-   */
-  #ask(url, init, abortable = true, read = undefined) {
-    const controller = abortable ? new AbortController() : undefined;
-    const answer = this.#fetch(url, { ...init, signal: controller?.signal });
-    return readResponses(answer, controller, this.#limits, read);
-  }
-
-  /** @param {URL} url @param {RequestInit} init */
-  async #fetch(url, init) {
-    const { fetch: own, headers } = this.#options;
+  /** @param {URL} to @param {RequestInit} init */
+  const fetchFrom = async (to, init) => {
     // A browser's fetch throws when it is called as a method.
-    const ask = own ?? fetch;
-    const answer = await ask(url, {
+    const send = own ?? fetch;
+    const answer = await send(to, {
       ...init,
-      headers: { ...(url.origin === this.#given.origin && headers), ...init.headers },
+      headers: { ...(to.origin === given.origin && ownHeaders), ...init.headers },
       // A redirect could take the message and the credentials elsewhere.
       redirect: 'manual',
       ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
     });
     const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
-    if (used) this.used = urisIn(used);
+    if (used) connection.used = urisIn(used);
     return answer;
-  }
+  };
+
+  /**
+   * @param {URL} to
+   * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
+   * @param {boolean} [abortable]
+   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
+   */
+  const ask = (to, init, abortable = true, read = undefined) => {
+    const controller = abortable ? new AbortController() : undefined;
+    const answer = fetchFrom(to, { ...init, signal: controller?.signal });
+    return readResponses(answer, controller, limits, read);
+  };
+
+  /** @type {Binding} */
+  const connection = {
+    declared: [],
+    used: [],
+
+    /** Fetches the card from the first of the usual paths that has one. */
+    async card(timeout) {
+      const folder = given.href.replace(/[?#].*|\/?$/, '/');
+      const places = CARDS.flatMap((path) => [new URL(path, given.origin), new URL(path, folder)]);
+      const path = CARDS.find((path) => given.pathname.endsWith(`/${path}`));
+      if (path || given.pathname.endsWith('.json')) places.unshift(given);
+      if (path) url = new URL(given.pathname.slice(0, -path.length), given);
+      for (const place of new Set(places.map(String))) {
+        const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
+        try {
+          const card = await answerWithin(timeout, ask(new URL(place), init));
+          if (getOwn(card, 'capabilities')) return card;
+        } catch (error) {
+          // Some servers answer unknown paths with an HTML page.
+          const status = getOwn(getOwn(error, 'details'), 'status');
+          const missing = status === 404 || status === 405;
+          if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
+        }
+      }
+      throw new AbpError(
+        'AGENT_CARD_NOT_FOUND',
+        `No agent card at ${given}: to call an agent without one, give \`version\``,
+      );
+    },
+
+    /**
+     * To the first interface that is at the card's own origin, or where `endpoints` lets requests go. A card that others have
+     * written must not lead this client, and the messages of its user, to any address that it names.
+     */
+    use(interfaces) {
+      const places = interfaces.map((one) => placeOf(one.url));
+      const found = places.findIndex((place) => place && mayAsk(place));
+      if (found < 0) {
+        const to = places.find(Boolean)?.origin;
+        const why = to
+          ? `leads to ${to}, another origin: if you trust that, give endpoints: [${JSON.stringify(to)}]`
+          : 'leads to no address of http or https';
+        throw new AbpError(
+          'BLOCKED',
+          `The card of ${given.origin} ${why} (docs/errors.md#blocked)`,
+        );
+      }
+      url = /** @type {URL} */ (places[found]);
+      rest = interfaces[found].rest;
+      return interfaces[found];
+    },
+
+    open(dialect, request, { stream, abortable, lastEventId }) {
+      const { declared } = connection;
+      const headers = {
+        'content-type': 'application/json',
+        accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
+        ...(dialect.header && { 'a2a-version': dialect.header }),
+        ...(lastEventId && { 'last-event-id': lastEventId }),
+        ...(declared.length && { [dialect.extensionsHeader]: declared.join(',') }),
+      };
+      const { verb, path, body } = rest
+        ? restRequest(/** @type {import('./rest.js').RpcRequest} */ (request))
+        : { verb: 'POST', path: '', body: request };
+      const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
+      const to = path ? new URL(url.href.replace(/\/*$/, path)) : url;
+      return ask(to, init, abortable, rest ? restResponse : undefined);
+    },
+  };
+  return connection;
 }
 
 /**

@@ -7,11 +7,11 @@ import { mistyped, requireOf, requireOptions } from '../../../js/common/check-op
 import { AbpError, invokeReportingErrors, loadOnce } from '../../../js/common/errors.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
-import { HttpConnection } from './client-http.js';
+import { httpConnection } from './client-http.js';
 import { DIALECTS, readMessage, readTasks } from './dialects.js';
 import { requireExactly, requireTextList } from './exact-options.js';
 import { REPEATS, newId } from './ids.js';
-import { PortConnection } from './port.js';
+import { portConnection } from './port.js';
 import { RemoteAgent, malformed, readCard } from './remote-agent.js';
 import { TaskStream } from './task-stream.js';
 import { ready } from './tasks-core.js';
@@ -93,7 +93,6 @@ export const createTaskClient = (to, options) => new TaskClient(to, options);
 export class TaskClient {
   #options;
   #limits;
-  /** @type {import('./client-http.js').Binding} */
   #connection;
   /** @type {unknown} */
   #card;
@@ -125,12 +124,12 @@ export class TaskClient {
     const { fetch, headers } = options;
     this.#connection =
       typeof to === 'string' || to instanceof URL
-        ? new HttpConnection(
+        ? httpConnection(
             new URL(to, globalThis.location?.href),
             { fetch, headers, endpoints },
             this.#limits,
           )
-        : new PortConnection(to, this.#limits);
+        : portConnection(to, this.#limits);
     this.#connection.declared = extensions;
   }
 

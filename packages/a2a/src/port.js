@@ -40,79 +40,73 @@ const urisOf = (message) =>
 
 // --- The client's side ---------------------------------------------------------------------------------
 
-/** @implements {Binding} */
-export class PortConnection {
+/**
+ * @param {Transport} transport used by nobody else from now on
+ * @param {{ queue: number, body: number }} limits
+ * @returns {Binding}
+ */
+export function portConnection(transport, limits) {
   /** Open streams, by name. @type {Map<unknown, PortResponses>} */
-  #streams = new Map();
-  /** @type {string[]} */
-  declared = [];
-  /** @type {string[]} */
-  used = [];
-  #transport;
-  #limits;
-  #named = 0;
-  #lost = false;
+  const streams = new Map();
+  let named = 0;
+  let lost = false;
 
-  /** @param {Transport} transport used by nobody else from now on @param {{ queue: number, body: number }} limits */
-  constructor(transport, limits) {
-    this.#transport = transport;
-    this.#limits = limits;
-    transport.onMessage = (message) => this.#receive(message);
-    transport.onClose = () => this.#end();
-  }
-
-  close() {
-    this.#transport.close();
-    this.#end();
-  }
-
-  #end() {
-    this.#lost = true;
-    for (const responses of this.#streams.values()) responses.end();
-    this.#streams.clear();
-  }
-
-  /** @param {number} timeout ms */
-  card(timeout) {
-    return answerWithin(timeout, this.#send({ type: CARD, version: '1.0' }));
-  }
-
-  /** @param {Dialect} dialect @param {object} request */
-  open({ header: version, methods }, request) {
-    const extensions = this.declared;
-    const message = { type: REQUEST, version, request, ...(extensions.length && { extensions }) };
-    // A cancel is sent even under back-pressure.
-    const isCancel = getOwn(request, 'method') === methods.cancel;
-    return this.#send(message, isCancel ? undefined : 'request');
-  }
+  const end = () => {
+    lost = true;
+    for (const responses of streams.values()) responses.end();
+    streams.clear();
+  };
 
   /** @param {object} message @param {import('../../../js/transports/transport.js').MessageKind} [kind] */
-  #send(message, kind) {
-    if (this.#lost) throw new AbpError('DISCONNECTED', 'The transport is closed');
-    const stream = `${++this.#named}`;
-    const responses = new PortResponses(this.#limits.queue, () => {
-      if (this.#streams.delete(stream)) this.#transport.post({ type: LEAVE, stream });
+  const send = (message, kind) => {
+    if (lost) throw new AbpError('DISCONNECTED', 'The transport is closed');
+    const stream = `${++named}`;
+    const responses = new PortResponses(limits.queue, () => {
+      if (streams.delete(stream)) transport.post({ type: LEAVE, stream });
     });
-    this.#transport.post({ ...message, stream }, undefined, kind);
-    this.#streams.set(stream, responses);
+    transport.post({ ...message, stream }, undefined, kind);
+    streams.set(stream, responses);
     return responses;
-  }
+  };
 
-  /** @param {unknown} message */
-  #receive(message) {
+  /** @type {Binding} */
+  const connection = {
+    declared: [],
+    used: [],
+
+    async card(timeout) {
+      return answerWithin(timeout, send({ type: CARD, version: '1.0' }));
+    },
+
+    open({ header: version, methods }, request) {
+      const extensions = connection.declared;
+      const message = { type: REQUEST, version, request, ...(extensions.length && { extensions }) };
+      // A cancel is sent even under back-pressure.
+      const isCancel = getOwn(request, 'method') === methods.cancel;
+      return send(message, isCancel ? undefined : 'request');
+    },
+
+    close() {
+      transport.close();
+      end();
+    },
+  };
+  transport.onMessage = (message) => {
     const [type, stream] = [getOwn(message, 'type'), getOwn(message, 'stream')];
-    const responses = this.#streams.get(stream);
-    if (type === END && this.#streams.delete(stream)) responses?.end();
+    const responses = streams.get(stream);
+    if (type === END && streams.delete(stream)) responses?.end();
     if (type !== RESULT || !responses) return;
-    this.used = urisOf(message);
+    connection.used = urisOf(message);
     const response = getOwn(message, 'result');
     try {
-      requireBounded(response, { maxCharacters: this.#limits.body });
+      requireBounded(response, { maxCharacters: limits.body });
       responses.push(response);
     } catch (error) {
       responses.fail(new AbpError('TOO_LARGE', /** @type {Error} */ (error).message));
     }
-  }
+  };
+  transport.onClose = end;
+  return connection;
 }
 
 /** @implements {Responses} */

@@ -39,18 +39,12 @@ class OrderedEntries {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /**
-   * Visits the entries that come after a place, or all, until `visit` returns false.
-   * @param {Place | undefined} place
-   * @param {(entry: Indexed) => boolean} visit
-   */
-  walk(place, visit) {
+  /** The entries that come after a place, or all. @param {Place | undefined} place */
+  *after(place) {
     let { at, index } = place ? this.#find(place) : { at: 0, index: 0 };
     for (let block; (block = this.#blocks[at]); at++, index = 0)
-      for (; index < block.length; index++) {
-        if (place && !isBefore(place, block[index])) continue;
-        if (!visit(block[index])) return;
-      }
+      for (; index < block.length; index++)
+        if (!place || isBefore(place, block[index])) yield block[index];
   }
 
   /** How many are not older. @param {number} since */
@@ -119,11 +113,10 @@ export class OrderedIndex {
       context !== undefined ? ofContext(tenant, context) : state ? ofState(tenant, state) : tenant;
     /** @type {Indexed[]} */
     const found = [];
-    this.#lists.get(name)?.walk(after, (entry) => {
-      if (found.length === limit || entry.time < since) return false;
+    for (const entry of this.#lists.get(name)?.after(after) ?? []) {
+      if (found.length === limit || entry.time < since) break;
       if (!state || entry.state === state) found.push(entry);
-      return true;
-    });
+    }
     return found;
   }
 

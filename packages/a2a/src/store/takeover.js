@@ -15,6 +15,7 @@
 import * as abp from '../../../../js/driver/abp-boundary.js';
 import * as core from '../tasks-boundary.js';
 import { outcomeOf } from '../outcome.js';
+import { requestInfo } from '../requests.js';
 import { isUnreadable } from './records.js';
 
 /** @import { Lease, Membership } from './membership.js' */
@@ -205,7 +206,11 @@ export class Takeover {
       if (replica.wished) owner.wish();
       else if (logs.options.onOrphan === 'rerun' && prompt && run?.saved) {
         const { saved, attempt, trace } = run;
-        const info = requestOf(replica.entry, saved, trace);
+        const { user, tenant } = replica.entry?.task ?? {};
+        const headers = /** @type {Record<string, string>} */ (trace ? { traceparent: trace } : {});
+        // What was not saved of its request is not known.
+        const known = requestInfo({ headers, user, extensions: [] }, { tenant }, []);
+        const info = { ...known, ...saved };
         owner.start({ prompt, info }, { saved, attempt: attempt + 1, trace })?.catch(() => {});
       } else owner.fail('The process that worked on the task is gone');
       return stored.catch(() => {});
@@ -260,20 +265,3 @@ export class Takeover {
     }
   }
 }
-
-/**
- * What an executor is told of a request of which so much was saved.
- * @param {import('../shown-tasks.js').Entry | undefined} entry
- * @param {object} saved
- * @param {string} [traceparent]
- * @returns {import('../task.js').RequestInfo}
- */
-const requestOf = (entry, saved, traceparent) => ({
-  headers: /** @type {Record<string, string>} */ (traceparent ? { traceparent } : {}),
-  user: entry?.task.user,
-  tenant: entry?.task.tenant,
-  extensions: [],
-  metadata: undefined,
-  acceptedOutputModes: [],
-  ...saved,
-});

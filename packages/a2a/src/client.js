@@ -121,14 +121,10 @@ export class TaskClient {
       task: limits.maxTask ?? 2 ** 26,
       queue: limits.maxQueue ?? 4096,
     };
-    const { fetch, headers } = options;
+    const given = { ...options, endpoints };
     this.#connection =
       typeof to === 'string' || to instanceof URL
-        ? httpConnection(
-            new URL(to, globalThis.location?.href),
-            { fetch, headers, endpoints },
-            this.#limits,
-          )
+        ? httpConnection(new URL(to, globalThis.location?.href), given, this.#limits)
         : portConnection(to, this.#limits);
     this.#connection.declared = extensions;
   }

@@ -16,7 +16,7 @@ import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
 import { answerWithin } from './client-http.js';
 import { refuse, versionOf } from './requests.js';
 
-/** @import { Binding, Responses } from './client-http.js' */
+/** @import { Binding } from './client-http.js' */
 /** @import { Dialect } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
 /** @import { Transport } from '../../../js/transports/transport.js' */
@@ -46,7 +46,7 @@ const urisOf = (message) =>
  * @returns {Binding}
  */
 export function portConnection(transport, limits) {
-  /** Open streams, by name. @type {Map<unknown, PortResponses>} */
+  /** Open streams, by name. @type {Map<unknown, QueuedResponses>} */
   const streams = new Map();
   let named = 0;
   let lost = false;
@@ -61,7 +61,7 @@ export function portConnection(transport, limits) {
   const send = (message, kind) => {
     if (lost) throw new AbpError('DISCONNECTED', 'The transport is closed');
     const stream = `${++named}`;
-    const responses = new PortResponses(limits.queue, () => {
+    const responses = queueResponses(limits.queue, () => {
       if (streams.delete(stream)) transport.post({ type: LEAVE, stream });
     });
     transport.post({ ...message, stream }, undefined, kind);
@@ -109,51 +109,47 @@ export function portConnection(transport, limits) {
   return connection;
 }
 
-/** @implements {Responses} */
-export class PortResponses {
+/** @typedef {ReturnType<typeof queueResponses>} QueuedResponses */
+
+/**
+ * Responses that come by themselves.
+ * @param {number} limit of those that wait to be read: with more they are closed
+ * @param {() => void} leave
+ */
+export function queueResponses(limit, leave) {
   /** What was not read yet: each gives a response, or throws. @type {(() => unknown)[]} */
-  #ready = [];
+  const ready = [];
   /** Resolves the promise of a waiting `next`. */
-  #wake = () => {};
-  #over = false;
-  #limit;
-  #leave;
-
-  /** @param {number} limit responses that wait to be read @param {() => void} leave */
-  constructor(limit, leave) {
-    this.#limit = limit;
-    this.#leave = leave;
-  }
-
-  /** @param {unknown} response */
-  push(response) {
-    if (this.#over) return;
-    if (this.#ready.length >= this.#limit) return this.close();
-    this.#ready.push(() => response);
-    this.#wake();
-  }
-
-  end() {
-    this.#over = true;
-    this.#wake();
-  }
-
-  close() {
-    this.end();
-    this.#leave();
-  }
-
-  /** Reading fails once the responses before are read. @param {AbpError} error */
-  fail(error) {
-    if (!this.#over) this.#ready.push(() => Promise.reject(error));
-    this.close();
-  }
-
-  async next() {
-    while (!this.#ready.length && !this.#over)
-      await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
-    return this.#ready.shift()?.();
-  }
+  let wake = () => {};
+  let over = false;
+  const end = () => {
+    over = true;
+    wake();
+  };
+  const close = () => {
+    end();
+    leave();
+  };
+  return {
+    end,
+    close,
+    push(/** @type {unknown} */ response) {
+      if (over) return;
+      if (ready.length >= limit) return close();
+      ready.push(() => response);
+      wake();
+    },
+    /** Reading fails once the responses before are read. @param {AbpError} error */
+    fail(error) {
+      if (!over) ready.push(() => Promise.reject(error));
+      close();
+    },
+    async next() {
+      while (!ready.length && !over)
+        await new Promise((resolve) => (wake = () => resolve(undefined)));
+      return ready.shift()?.();
+    },
+  };
 }
 
 // --- The agent's side ----------------------------------------------------------------------------------

@@ -72,9 +72,6 @@ const DEFAULTS = {
 };
 const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 << 20 };
 
-/** ms that `drain` waits for executors. */
-const DRAIN_MS = 30_000;
-
 /**
  * What the parts of an agent have of each other. `phase` says how far its end is.
  * @typedef {{ agent: Agent, options: TaskServerOptions & typeof DEFAULTS, limits: import('./tasks-core.js').TaskLimits & typeof DEFAULT_LIMITS,
@@ -210,7 +207,7 @@ export class TaskServer {
    * @param {{ ms?: number }} [options] how long running executors are waited for (30000)
    * @returns {Promise<void>} resolves when the agent is closed, and nothing more is stored
    */
-  async drain({ ms = DRAIN_MS } = {}) {
+  async drain({ ms = 30_000 } = {}) {
     this.#phase.draining = true;
     const { runs, logs } = this.#parts ?? {};
     if (this.#options.store) this.#endStreams();

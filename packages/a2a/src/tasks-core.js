@@ -13,8 +13,6 @@ const module = new CoreModule(
   tasks.ABI,
 );
 
-/** @import * as abp from '../../../js/driver/abp-boundary.js' */
-
 /** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
 export const ready = () => module.load();
 
@@ -65,23 +63,34 @@ const TIMED = {
   watch_ended: (x) => x.watch_ended, watch_asked: (x) => x.watch_asked, watch_cancel_answered: (x) => x.watch_cancel_answered,
 };
 
+/** Those that begin with the id of a task. @satisfies {Record<string, (x: any) => any>} */
+const NAMED = { add: (x) => x.add, find: (x) => x.find, became: (x) => x.became };
+
 /**
  * @template Given @template R
  * @typedef {(...given: Given extends [any, ...infer Rest]
  *   ? { [I in keyof Rest]: number extends Rest[I] ? number | boolean : Rest[I] } : never) => R} Input
  */
-/** @typedef {{ [Name in keyof typeof INPUTS | keyof typeof TIMED]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
+/**
+ * @template Given @template R
+ * @typedef {(...given: Given extends [any, any, ...infer Rest] ? [id: unknown, ...Rest] : never) => R} NamedInput
+ */
+/** @typedef {{ [Name in keyof typeof INPUTS | keyof typeof TIMED]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }
+ *   & { [Name in keyof typeof NAMED]: NamedInput<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
 
 const Driver = /** @type {new () => CoreDriver & Inputs} */ (
   /** @type {unknown} */ (class extends CoreDriver {})
 );
-for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED }))
+for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED, ...NAMED }))
   Object.assign(Driver.prototype, {
-    /** @this {CoreDriver & { feed(input: any): any }} @param {any[]} given */
+    /** @this {TaskTable} @param {any[]} given */
     [name](...given) {
       // What is due by now comes first: one who is told of it later would act on what it knew before.
       if (name in TIMED) this.advance(performance.now());
-      return this.feed((/** @type {any} */ x, /** @type {unknown} */ at) => input(x)(at, ...given));
+      return this.feed((/** @type {any} */ x, at) => {
+        if (name in NAMED) given[0] = this.core.writeId(given[0]);
+        return input(x)(at, ...given);
+      });
     },
   });
 
@@ -160,29 +169,6 @@ export class TaskTable extends Driver {
   /** @override @param {number} now ms */
   advance(now) {
     this.feed((x, table) => x.advance(table, now));
-  }
-
-  /**
-   * @param {unknown} id
-   * @param {tasks.TaskState} state
-   * @returns {tasks.Task | abp.Status} the task, 0 when the core fails, or a negative status
-   */
-  add(id, state) {
-    return /** @type {tasks.Task | abp.Status} */ (
-      this.feed((x, table) => x.add(table, this.core.writeId(id), state))
-    );
-  }
-
-  /** @param {unknown} id @returns {tasks.Task} the task, or 0 */
-  find(id) {
-    return this.feed((x, table) => x.find(table, this.core.writeId(id)));
-  }
-
-  /** @param {unknown} id @returns {abp.Fate} what became of the task; `FATE_NONE` if it is not known, or any more */
-  became(id) {
-    return /** @type {abp.Fate} */ (
-      this.feed((x, table) => x.became(table, this.core.writeId(id)))
-    );
   }
 
   /**

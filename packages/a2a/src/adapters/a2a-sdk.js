@@ -8,7 +8,7 @@
  * called. An executor that answers with a message has a task as well, since the core knows only tasks; its sender gets the message.
  */
 import { loadOnce, reportError } from '../../../../js/common/errors.js';
-import { PortResponses } from '../port.js';
+import { queueResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { createTaskServer } from '../server.js';
 
@@ -44,7 +44,7 @@ const sdk = loadOnce(async () => ({
  * @typedef {object} Call
  * @property {any} params as the SDK has read them
  * @property {any} context of the SDK
- * @property {InstanceType<typeof PortResponses>} responses
+ * @property {import('../port.js').QueuedResponses} responses
  * @property {boolean} begun whether the executor has published something
  * @property {any} [message] what it has published in place of a task
  */
@@ -188,7 +188,7 @@ export class TaskRequestHandler {
       },
       end: () => responses.end(),
     };
-    const responses = new PortResponses(MAX_QUEUE, () => {
+    const responses = queueResponses(MAX_QUEUE, () => {
       reply.left = true;
       reply.onLeave?.();
     });

@@ -319,12 +319,20 @@ export function testLists(name, openBackend, many = 2000) {
   }) => {
     await fill(backend, 300, (i) => ({ user: i % 3 ? 'bob' : 'ann' }));
     let asked = 0;
+    const all = deferred();
     const authorize = async (task, access, { user }) => {
       asked++;
+      await all.promise;
       await new Promise(setImmediate);
       return task.user === user;
     };
-    const { url } = await agent({ authorize });
+    const { url, http } = await agent({ authorize });
+    let come = 0;
+    http.on('request', (request) =>
+      request.on('end', () => {
+        if (++come === 20) setImmediate(all.resolve);
+      }),
+    );
     const lists = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         list(url, { pageSize: 10 }, { 'x-user': i % 2 ? 'ann' : 'bob' }),

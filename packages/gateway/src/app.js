@@ -5,13 +5,14 @@ import { WebSocket } from 'ws';
 import { UserError, log, seconds, usageError } from './errors.js';
 import { PageWay } from './page-way.js';
 import { takeProfile } from './profile-socket.js';
-import { BorrowedApp, failed, shareApp } from './shared-app.js';
+import { borrowApp, failed, shareApp } from './shared-app.js';
 import { chunkText } from './texts.js';
 import { unlessAborted } from './waiting.js';
 
 /**
  * @typedef {import('./commands.js').Values} Values
  * @typedef {import('abp-bridge').Client} Client
+ * @typedef {import('./shared-app.js').BorrowedApp} BorrowedApp
  * @typedef {Awaited<ReturnType<Client['call']>>} Response The protocol's answer to a call.
  * @typedef {NonNullable<NonNullable<Parameters<Client['call']>[2]>['onProgress']>} OnProgress
  * @typedef {Awaited<ReturnType<Client['listCapabilities']>>[number]} Capability
@@ -21,7 +22,7 @@ import { unlessAborted } from './waiting.js';
  *
  * @typedef {object} CallOptions
  * @property {AbortSignal} [signal]
- * @property {object} [owner] who calls: questions are put to nobody else
+ * @property {string} [owner] who calls: questions are put to nobody else
  * @property {number} [timeout] ms
  * @property {OnProgress} [onProgress]
  * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler streams
@@ -29,7 +30,8 @@ import { unlessAborted } from './waiting.js';
  * @property {string | null} [memory] the memory that must know the key; null if none can
  * @property {Ask} [ask] absent: whoever calls can be asked nothing
  *
- * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[], memory?: string }} Result `isTool`: a page's WebMCP
+ * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[], memory?: string,
+ *   settled?: Promise<import('./outcomes.js').Became> }} Result `isTool`: a page's WebMCP
  *   tool returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where the handler returned
  *   nothing, they are the data); `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
  */
@@ -148,7 +150,7 @@ export class App {
     };
     if (this.#page) return this.#page.connect(options);
     const before = this.#client;
-    if (before && !(before instanceof BorrowedApp)) {
+    if (before && !('pid' in before)) {
       // The same agent: it may ask what became of its calls.
       await before.reconnect();
       return before;
@@ -178,9 +180,8 @@ export class App {
       throw new UserError('The gateway is closing');
     }
     if (!channel) return undefined;
-    const borrowed = new BorrowedApp(channel, this.#announce);
-    const pid = await borrowed.open(this.url.href);
-    log(`uses the browser of the gateway with process id ${pid}`);
+    const borrowed = await borrowApp(channel, this.url.href, this.#announce);
+    log(`uses the browser of the gateway with process id ${borrowed.pid}`);
     return borrowed;
   }
 
@@ -227,7 +228,7 @@ export class App {
         metadata: { outcome: 'unstarted' },
       });
     }
-    if (client instanceof BorrowedApp) return client.call(name, params, options);
+    if ('pid' in client) return client.call(name, params, options);
     const memory = client.memory?.id;
     if (options.memory !== undefined && options.memory !== memory)
       return failed('DISCONNECTED', 'The app no longer knows this key: it was loaded again', {

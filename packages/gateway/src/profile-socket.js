@@ -7,66 +7,27 @@ import { once } from 'node:events';
 import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { deserialize, serialize } from 'node:v8';
+import { headerTransport } from 'abp-bridge/rpc';
 import { UserError } from './errors.js';
 import { makePrivate } from './profile.js';
 
+/** @typedef {import('abp-bridge/rpc').ChannelTransport} Transport */
+
 /** What they say to each other. Another version listens elsewhere, and is not understood. */
-const VERSION = 2;
+const VERSION = 3;
 /** Bytes of a socket's path; what systems take is 104 and more, and one that is dead gets a longer name for a moment. */
 const MAX_PATH = 88;
 /** Sockets that go away while they are dialled. */
 const MAX_TRIES = 10;
-/** Bytes of a message, and of its length. */
+/** Bytes of a message. */
 const MAX_MESSAGE = 256 << 20;
-const HEAD = 4;
 
-/** @typedef {ReturnType<typeof channelOf>} Channel */
-
-/**
- * Messages over a socket: whatever `v8.serialize` can say, each behind its length. What is no message ends it.
- * @param {import('node:net').Socket} socket
- */
-function channelOf(socket) {
-  /** A transport, as `abp-bridge/rpc` takes it. */
-  const channel = {
-    /** @type {(message: any, ports: readonly any[]) => void} */
-    onMessage() {},
-    onClose() {},
-    /** @param {unknown} message @throws {Error} if it cannot be said */
-    post(message) {
-      if (!socket.writable) return;
-      const body = serialize(message);
-      const head = Buffer.alloc(HEAD);
-      head.writeUInt32BE(body.length);
-      socket.write(head);
-      socket.write(body);
-    },
-    /** Sends what is left, and ends. */
-    close: () => socket.destroySoon(),
-  };
-  /** Of the message that comes next, once that is known. @type {number | undefined} */
-  let length;
-  socket.on('readable', () => {
-    try {
-      for (;;) {
-        length ??= socket.read(HEAD)?.readUInt32BE();
-        if (length === undefined) return;
-        if (!length || length > MAX_MESSAGE) return void socket.destroy();
-        const body = socket.read(length);
-        if (!body) return;
-        length = undefined;
-        channel.onMessage(deserialize(body), []);
-      }
-    } catch {
-      socket.destroy();
-    }
-  });
-  // What went wrong is the end all the same.
-  socket.on('error', () => {});
-  socket.on('close', () => channel.onClose());
-  return channel;
-}
+/** Messages over a socket. @param {import('node:net').Socket} socket */
+const channelOf = (socket) =>
+  headerTransport(
+    { readable: socket, writable: socket },
+    { maxMessage: MAX_MESSAGE, maxBacklog: 2 * MAX_MESSAGE },
+  );
 
 /** @param {string} profile folder of it @param {NodeJS.Platform} [platform] @returns {string} the same for whoever wants the profile */
 export function socketPathOf(profile, platform = process.platform) {
@@ -110,7 +71,7 @@ async function bury(path) {
   }
 }
 
-/** @param {string} path @param {(channel: Channel) => void} accept @returns undefined if somebody else was faster */
+/** @param {string} path @param {(channel: Transport) => void} accept @returns undefined if somebody else was faster */
 async function listen(path, accept) {
   const server = createServer((socket) => accept(channelOf(socket)));
   // This user's alone, from the first moment.
@@ -131,8 +92,8 @@ async function listen(path, accept) {
 /**
  * Takes a profile, or finds who has it.
  * @param {string} profile folder of it
- * @param {(channel: Channel) => void} accept is given those who want it, too
- * @returns {Promise<{ server: import('node:net').Server, channel?: undefined } | { server?: undefined, channel: Channel }>}
+ * @param {(channel: Transport) => void} accept is given those who want it, too
+ * @returns {Promise<{ server: import('node:net').Server, channel?: undefined } | { server?: undefined, channel: Transport }>}
  *   `server`: it is ours until that is closed; `channel`: to the gateway that has it
  */
 export async function takeProfile(profile, accept) {

@@ -112,7 +112,7 @@ export class Run {
     this.ended = execute({
       signal,
       // Without a session each call is somebody else's.
-      owner: owner ?? this,
+      owner: (owner ?? this).id,
       onProgress: (info) => {
         reports = true;
         report(info);

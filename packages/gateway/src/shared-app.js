@@ -3,55 +3,48 @@
  * JSON-RPC, so requests, questions and the end of either side are the core's; here is what they ask of each other:
  *
  *     open { url }                  the app, what it can do, and whose browser it is
- *     call { id, name, … }          an app's result; progress and chunks are the request's progress
+ *     call { id, name, … }          an app's result; chunks are parts of it
  *     cancel { id, reason }         tells a call's handler why; the result says what became of it
+ *     settled { id }                what became of a call, once more is known than its result says
  *     ask { id, question }          the other way: an answer to the app
- *     settled { id, became }        the other way: more is known of what became of a call
  *     capabilities { capabilities } the other way: they have changed
  *     release                       to let go of the profile
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AbpError } from 'abp-bridge';
-import { RpcError, createPeer } from 'abp-bridge/rpc';
+import { createPeer } from 'abp-bridge/rpc';
 import { UserError } from './errors.js';
 import { toPlain } from './plain.js';
 
 /** How long calls of others may take to stop when this gateway ends, in ms. */
 const CLOSING = 3000;
-/** The code of an error that says why, in words for the user. */
-const REFUSED = -32000;
 const ENDED = 'The gateway that had the browser has ended';
 
 /**
  * @typedef {import('./app.js').CallOptions} CallOptions
  * @typedef {import('./app.js').Result} Result
- * @typedef {import('./profile-socket.js').Channel} Channel
+ * @typedef {import('abp-bridge/rpc').ChannelTransport} Transport
  */
 
-/** @param {Channel} channel @param {() => never} [onRequest] */
+/** @param {Transport} channel @param {() => unknown} [onRequest] */
 const peerOf = (channel, onRequest) => createPeer(channel, { dialect: 'lsp', onRequest });
-
-/** @param {string} message @param {unknown} [data] @returns {never} */
-function refuseWith(message, data) {
-  throw new RpcError(REFUSED, message, data);
-}
 
 // --- Whoever has the browser -----------------------------------------------------------------------
 
-/** @param {Channel} channel to the gateway that wants the app @param {import('./app.js').App} app */
+/** @param {Transport} channel to the gateway that wants the app @param {import('./app.js').App} app */
 export function shareApp(channel, app) {
   const peer = peerOf(channel);
-  /** @type {Map<number, { stop: AbortController, ended: Promise<Result> }>} */
+  /** Whoever calls there without saying who that is. */
+  const other = randomUUID();
+  /** Those of which more may become known. @type {Map<number, { stop: AbortController, ended: Promise<Result> }>} */
   const calls = new Map();
-  /** Whose calls they are, as the other side numbers its clients. @type {Map<number, object>} */
-  const owners = new Map();
   const abortAll = (/** @type {string} */ reason) => {
     for (const { stop } of calls.values()) stop.abort(reason);
   };
   const watcher = () =>
     void app
       .knownCapabilities()
-      ?.then((capabilities) => peer.notify('capabilities', { capabilities }))
+      ?.then((capabilities) => peer.tell('capabilities', { capabilities }))
       .catch(() => {});
   app.watchers.add(watcher);
   const closed = peer.closed.then(() => {
@@ -61,44 +54,41 @@ export function shareApp(channel, app) {
 
   peer.handle('open', async ({ url }) => {
     if (url !== app.url.href) {
-      refuseWith(
-        `The gateway with process id ${process.pid} has this profile open for ${app.url.href}: give that address, another profile with --profile, or a throwaway one with --temporary`,
-      );
+      const problem = `The gateway with process id ${process.pid} has this profile open for ${app.url.href}: give that address, another profile with --profile, or a throwaway one with --temporary`;
+      return { problem };
     }
-    const client = await app.open().catch(({ message }) => refuseWith(message));
-    return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
+    try {
+      const client = await app.open();
+      return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
+    } catch (error) {
+      return { problem: /** @type {Error} */ (error).message };
+    }
   });
-  peer.handle('call', async ({ id, name, params, owner, asks, ...more }, { progress, request }) => {
-    if (!owners.has(owner)) owners.set(owner, {});
+  peer.handle('call', async ({ id, name, params, owner = other, asks, ...more }, context) => {
+    const { progress, partialResult, request } = context;
     const stop = new AbortController();
     const ended = app.call(name, params, {
       ...more,
       signal: stop.signal,
-      owner: owners.get(owner),
-      onProgress: (info) => progress({ info }),
-      onChunk: (text, count) => progress({ text, count }),
-      ...(asks && {
-        ask: (question, signal) =>
-          request('ask', { id, question }, { signal }).catch(({ message, data }) => {
-            throw new AbpError(data?.code ?? 'OPERATION_FAILED', message);
-          }),
-      }),
+      owner,
+      onProgress: progress,
+      onChunk: (text, count) => partialResult({ text, count }),
+      ...(asks && { ask: (question, signal) => request('ask', { id, question }, { signal }) }),
     });
     calls.set(id, { stop, ended });
-    const { settled, ...response } = /** @type {Result & { settled?: Promise<unknown> }} */ (
-      await ended
-    );
-    calls.delete(id);
-    void settled?.then((became) => peer.notify('settled', { id, became }));
+    const { settled, ...response } = await ended;
+    if (!settled) calls.delete(id);
     const result = { ...response, ...(settled && { isOpen: true }) };
     // Blobs cannot be sent; their bytes can.
     return toPlain(result, ({ bytes, ...found }, rest) => ({ ...rest, ...found, content: bytes }));
   });
   peer.onNotification('cancel', ({ id, reason }) => calls.get(id)?.stop.abort(reason));
-  peer.handle('release', async () => {
-    const problem = await app.release();
-    if (problem) refuseWith(problem);
+  peer.handle('settled', async ({ id }) => {
+    const { settled } = (await calls.get(id)?.ended) ?? {};
+    calls.delete(id);
+    return settled;
   });
+  peer.handle('release', async () => ({ problem: await app.release() }));
   return {
     closed,
     /** Cancels the calls, and ends. */
@@ -113,125 +103,94 @@ export function shareApp(channel, app) {
   };
 }
 
-/** Refuses the profile to whoever wants it. @param {Channel} channel @param {string} message */
-export const refuse = (channel, message) => void peerOf(channel, () => refuseWith(message));
+/** Refuses the profile to whoever wants it. @param {Transport} channel @param {string} problem */
+export const refuse = (channel, problem) => void peerOf(channel, () => ({ problem }));
 
 // --- Whoever uses it -------------------------------------------------------------------------------
 
-/** Asks a gateway to let go of its profile. @param {Channel} channel @throws {UserError} if it does not */
+/** Asks a gateway to let go of its profile. @param {Transport} channel @throws {UserError} if it does not */
 export async function askToRelease(channel) {
   const peer = peerOf(channel);
-  try {
-    await peer.request('release');
-  } catch (error) {
-    const { code, message } = /** @type {RpcError} */ (error);
-    // One that has ended has let go.
-    if (code === REFUSED) throw new UserError(message);
-  } finally {
-    peer.close();
-  }
+  // One that has ended has let go.
+  const { problem } = await peer.request('release').catch(() => ({}));
+  peer.close();
+  if (problem) throw new UserError(problem);
 }
 
-/** An app in the browser of another gateway. */
-export class BorrowedApp {
-  #peer;
-  /** @type {import('./app.js').Capability[]} */
-  #capabilities = [];
+/** @typedef {Awaited<ReturnType<typeof borrowApp>>} BorrowedApp */
+
+/**
+ * The app in the browser of another gateway.
+ * @param {Transport} channel
+ * @param {string} url
+ * @param {() => void} onChange hears that the app can do something else than before
+ * @throws {UserError} if the other gateway does not serve it
+ */
+export async function borrowApp(channel, url, onChange) {
+  const peer = peerOf(channel);
   /** What the calls under way were given, by number. @type {Map<number, CallOptions>} */
-  #calls = new Map();
-  /** Hear what became of calls, when that is known. @type {Map<number, (became: unknown) => void>} */
-  #open = new Map();
-  /** Clients, by number. @type {WeakMap<object, number>} */
-  #owners = new WeakMap();
-  #last = 0;
-  connected = true;
-  /** What the app says it is. @type {import('./app.js').Client['app'] | undefined} */
-  app;
-
-  /** @param {Channel} channel @param {() => void} onChange hears that the app can do something else than before */
-  constructor(channel, onChange) {
-    const peer = (this.#peer = peerOf(channel));
-    void peer.closed.then(() => (this.connected = false));
-    peer.onNotification('capabilities', ({ capabilities }) => {
-      this.#capabilities = capabilities;
-      onChange();
-    });
-    peer.onNotification('settled', ({ id, became }) => {
-      this.#open.get(id)?.(became);
-      this.#open.delete(id);
-    });
-    peer.handle('ask', async ({ id, question }, { signal }) => {
+  const calls = new Map();
+  let last = 0;
+  /** @type {import('./app.js').Capability[] | undefined} */
+  let capabilities;
+  peer.onNotification('capabilities', (news) => {
+    capabilities = news.capabilities;
+    onChange();
+  });
+  peer.handle('ask', async ({ id, question }, { signal }) => {
+    try {
+      return await calls.get(id)?.ask?.(question, signal);
+    } catch (error) {
+      const { code, message } = /** @type {import('abp-bridge').AbpError} */ (error);
+      return failed(code, message);
+    }
+  });
+  const ended = () => ({ problem: ENDED });
+  const { problem, app, pid, ...known } = await peer.request('open', { url }).catch(ended);
+  if (problem) {
+    peer.close();
+    throw new UserError(problem);
+  }
+  return {
+    /** What the app says it is. @type {import('./app.js').Client['app']} */
+    app,
+    /** The process that has the browser. @type {number} */
+    pid,
+    get connected() {
+      return !peer.isClosed;
+    },
+    /** @returns {Promise<import('./app.js').Capability[]>} */
+    listCapabilities: async () => capabilities ?? known.capabilities,
+    close: () => peer.close(),
+    /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
+    async call(name, params, options) {
+      const { signal, onProgress, onChunk, ask, ...more } = options;
+      const id = ++last;
+      calls.set(id, options);
+      const cancel = () =>
+        peer.tell('cancel', { id, reason: String(signal?.reason?.message ?? signal?.reason) });
+      signal?.addEventListener('abort', cancel);
       try {
-        const ask = this.#calls.get(id)?.ask;
-        if (ask) return await ask(question, signal);
-        throw new AbpError('NOT_SUPPORTED', 'The caller does not support elicitation');
+        const about = { ...more, id, name, params, asks: Boolean(ask) };
+        const { isOpen, ...result } = await peer.request('call', about, {
+          onProgress,
+          onPartialResult: ({ text, count }) => onChunk?.(text, count),
+        });
+        if (!isOpen) return result;
+        const unknown = () => ({ outcome: 'unknown' });
+        return { ...result, settled: peer.request('settled', { id }).catch(unknown) };
       } catch (error) {
-        const { code, message } = /** @type {AbpError} */ (error);
-        refuseWith(message, { code });
+        const { data, message } =
+          /** @type {import('abp-bridge/rpc').RpcError & { data?: any }} */ (error);
+        return data?.closedBy
+          ? failed('DISCONNECTED', ENDED, { retryable: true, metadata: { outcome: data.outcome } })
+          : failed('OPERATION_FAILED', message);
+      } finally {
+        calls.delete(id);
+        signal?.removeEventListener('abort', cancel);
       }
-    });
-  }
-
-  /**
-   * @param {string} url
-   * @returns {Promise<number>} the process that has the browser
-   * @throws {UserError} if the other gateway does not serve it
-   */
-  async open(url) {
-    try {
-      const { app, capabilities, pid } = await this.#peer.request('open', { url });
-      this.app = app;
-      this.#capabilities = capabilities;
-      return pid;
-    } catch (error) {
-      const { code, message } = /** @type {RpcError} */ (error);
-      this.close();
-      throw new UserError(code === REFUSED ? message : ENDED);
-    }
-  }
-
-  async listCapabilities() {
-    return this.#capabilities;
-  }
-
-  close() {
-    this.connected = false;
-    this.#peer.close();
-  }
-
-  /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
-  async call(name, params, options) {
-    const { signal, timeout, owner, idempotencyKey, memory, onProgress, onChunk, ask } = options;
-    const id = ++this.#last;
-    this.#calls.set(id, options);
-    const cancel = () => {
-      const reason = String(signal?.reason?.message ?? signal?.reason);
-      if (this.connected) this.#peer.notify('cancel', { id, reason });
-    };
-    signal?.addEventListener('abort', cancel);
-    if (owner && !this.#owners.has(owner)) this.#owners.set(owner, id);
-    const number = owner ? this.#owners.get(owner) : 0;
-    const key = { idempotencyKey, memory };
-    const about = { id, name, params, timeout, owner: number, asks: Boolean(ask), ...key };
-    const settled = new Promise((resolve) => this.#open.set(id, resolve));
-    try {
-      const { isOpen, ...result } = await this.#peer.request('call', about, {
-        onProgress: ({ info, text, count }) => (info ? onProgress?.(info) : onChunk?.(text, count)),
-      });
-      if (isOpen) return { ...result, settled };
-      this.#open.delete(id);
-      return result;
-    } catch (error) {
-      this.#open.delete(id);
-      const { data, message } = /** @type {RpcError & { data?: any }} */ (error);
-      return data?.closedBy
-        ? failed('DISCONNECTED', ENDED, { retryable: true })
-        : failed('OPERATION_FAILED', message);
-    } finally {
-      this.#calls.delete(id);
-      signal?.removeEventListener('abort', cancel);
-    }
-  }
+    },
+  };
 }
 
 /**

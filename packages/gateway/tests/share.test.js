@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { socketPathOf, takeProfile } from '../src/profile-socket.js';
+import { borrowApp, refuse, shareApp } from '../src/shared-app.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
 import { startRaw } from './support/raw-client.js';
 import { startScreen } from './support/screen.js';
@@ -152,39 +153,65 @@ test("the socket of a profile is this user's alone, has its version in its name,
     const profile = join(home, name);
     const path = socketPathOf(profile);
     assert.ok(Buffer.byteLength(`${path}.${process.pid}`) <= 100, path);
-    assert.match(path, /[/-]2(-\w+)?$/);
-    const heard = [];
+    assert.match(path, /[/-]3(-\w+)?$/);
     const { server } = await takeProfile(profile, (channel) => {
-      channel.onMessage = (message) => {
-        heard.push(message);
-        channel.post({ heard: message });
-      };
+      channel.onMessage = (message) => channel.post({ heard: message });
     });
     t.after(() => server.close());
     assert.equal(statSync(path).mode & 0o777, 0o600);
     const { channel } = await takeProfile(profile, () => {});
     const answered = new Promise((resolve) => (channel.onMessage = resolve));
-    const bytes = new Uint8Array(1 << 20).fill(7);
-    channel.post({ bytes });
-    assert.deepEqual(await answered, { heard: { bytes } });
+    const text = 'x'.repeat(1 << 20);
+    channel.post({ text });
+    assert.deepEqual(await answered, { heard: { text } });
     channel.close();
   }
-  assert.match(socketPathOf('C:\\profile', 'win32'), /^\\\\\.\\pipe\\abp-bridge-gateway-2-\w+$/);
+  assert.match(socketPathOf('C:\\profile', 'win32'), /^\\\\\.\\pipe\\abp-bridge-gateway-3-\w+$/);
 });
 
-test("what is no gateway's message ends its connection, and nothing else", async (t) => {
+test("what is no gateway's message harms nobody", async (t) => {
   const profile = join(home, 'odd');
-  let closed;
-  const gone = new Promise((resolve) => (closed = resolve));
-  const { server } = await takeProfile(profile, (channel) =>
-    Object.assign(channel, { onMessage() {}, onClose: closed }),
-  );
+  const { server } = await takeProfile(profile, (channel) => refuse(channel, 'no'));
   t.after(() => server.close());
   const { connect } = await import('node:net');
   const socket = connect(socketPathOf(profile));
-  socket.on('error', () => {});
-  socket.write(Buffer.from([0, 0, 0, 3, 1, 2, 3]));
-  await gone;
+  t.after(() => socket.destroy());
+  const bodies = ['nonsense', '{"jsonrpc":"2.0","id":1,"method":"open","params":{}}'];
+  for (const body of bodies) socket.write(`Content-Length: ${body.length}\r\n\r\n${body}`);
+  let said = '';
+  for await (const chunk of socket) if (/"problem"/.test((said += chunk))) break;
+  assert.match(said, /"id":1,"result":{"problem":"no"}/);
+});
+
+test('through the gateway that has the browser come all chunks of a turn, and what is learnt after the result', async (t) => {
+  const profile = join(home, 'learnt');
+  const learn = [];
+  const app = {
+    url: new URL('http://app.example/'),
+    watchers: new Set(),
+    knownCapabilities() {},
+    open: async () => ({ app: { name: 'x' }, listCapabilities: async () => [] }),
+    async call(_name, _params, { onChunk }) {
+      for (const text of ['one', 'two', 'three']) onChunk(text, 1);
+      const error = { code: 'CANCELLED', message: 'enough', retryable: false };
+      const settled = new Promise((resolve) => learn.push(resolve));
+      return { success: false, error, metadata: { outcome: 'running' }, settled };
+    },
+  };
+  const { server } = await takeProfile(profile, (channel) => shareApp(channel, app));
+  t.after(() => server.close());
+  const { channel } = await takeProfile(profile, () => {});
+  const borrowed = await borrowApp(channel, app.url.href, () => {});
+  const chunks = [];
+  const call = () => borrowed.call('x', {}, { onChunk: (text) => chunks.push(text) });
+  const { metadata, settled } = await call();
+  assert.deepEqual([chunks, metadata], [['one', 'two', 'three'], { outcome: 'running' }]);
+  learn[0]({ outcome: 'finished', report: { applied: 3 } });
+  assert.deepEqual(await settled, { outcome: 'finished', report: { applied: 3 } });
+  // Of what runs on when the connection ends, nobody learns more.
+  const last = await call();
+  borrowed.close();
+  assert.deepEqual(await last.settled, { outcome: 'unknown' });
 });
 
 test('the gateway that has the browser ends while a question is open: the other goes on', async (t) => {
@@ -198,6 +225,7 @@ test('the gateway that has the browser ends while a question is open: the other 
   first.child.kill('SIGKILL');
   const { result } = await second.answerTo(id);
   assert.match(textOf(result), /^DISCONNECTED: The gateway that had the browser has ended/);
+  assert.deepEqual(result._meta['abp-bridge/outcome'], { outcome: 'unknown' });
   // The question is withdrawn, and the next call has a browser of its own.
   await second.seen(
     ({ method, params }) =>

@@ -546,7 +546,7 @@ test('a2a: a task whose app cannot be reached, or that is cancelled before, neve
     told.push([state, metadata.outcome, parts[0].text]);
   const message = { parts: [{ data: { skill: 'x' } }] };
   for (const signal of [new AbortController().signal, AbortSignal.abort('enough')])
-    await executor(app)({ message, signal, emitStatus });
+    await executor(app)({ task: { id: 't' }, message, signal, emitStatus });
   assert.deepEqual(told[0].slice(0, 2), ['failed', 'unstarted']);
   assert.match(told[0][2], /^DISCONNECTED: .*\nIt never began/s);
   assert.deepEqual(told[1].slice(0, 2), ['canceled', 'unstarted']);

@@ -54,7 +54,7 @@ export const executor = (app) => async (context) => {
   let progress;
   const response = await app.call(skill, params, {
     signal,
-    owner: context,
+    owner: context.task.id,
     onProgress: (info) => {
       progress = info;
       const words = progressText(info);

@@ -24,7 +24,7 @@ static const char ERRORS[] =
     "OPERATION_FAILED\0The operation failed\0"
     "CANCELLED\0The operation was cancelled\0"
     "TIMEOUT\0The operation took longer than its timeout\0"
-    "DISCONNECTED\0The other side disconnected: reconnect\0"
+    "DISCONNECTED\0The connection ended: begin another\0"
     "INTERNAL_ERROR\0The bridge failed\0"
     "PERMISSION_DENIED\0This is not allowed here";
 _Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_PERMISSION_DENIED == 16 && ABP_ERROR_COUNT == 17,

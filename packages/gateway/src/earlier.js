@@ -87,7 +87,7 @@ function described(run, outcome, canAsk) {
   const isSuccess = result !== undefined && !result.isError;
   const report = run.became?.report ?? /** @type {any} */ (result?._meta?.[OUTCOME])?.report;
   const how = reason
-    ? `stopped at ${timeOf(leftAt)} (${reason})`
+    ? `asked to stop at ${timeOf(leftAt)} (${reason})`
     : `whose answer was lost at ${timeOf(leftAt)}`;
   const links = isSuccess ? result.content.filter(({ type }) => type === 'resource_link') : [];
   const kept = [

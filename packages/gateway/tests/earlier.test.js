@@ -179,7 +179,7 @@ for (const kind of KINDS)
           assert.deepEqual([...outcomes(said), said.more], [[tool, outcome], 0]);
           assert.match(
             said.text,
-            /^Of earlier calls, not of this one:\n- work_\w+ \{\}, stopped at/,
+            /^Of earlier calls, not of this one:\n- work_\w+ \{\}, asked to stop at/,
           );
           assert.match(said.text, sentence);
           assert.match(said.calls[0].reason, reason);

@@ -1,12 +1,13 @@
 // The lines that the document gives to paste: each is of its client's form, and starts what the program takes.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { test } from 'node:test';
 import { parseArgs } from 'node:util';
 import { COMMANDS } from '../src/commands.js';
 
 const text = readFileSync(new URL('../../../docs/gateway.md', import.meta.url), 'utf8');
-const section = text.slice(text.indexOf('## Lines to paste'), text.indexOf('This is what users'));
+const section = text.slice(text.indexOf('## Lines to paste'), text.indexOf('Users report this'));
 const rows = section
   .split('\n')
   .filter((line) => line.startsWith('| ') && !/^\| (client|---)/.test(line))
@@ -44,4 +45,13 @@ test('there is a line for each client, and JSON is JSON', () => {
     const { positionals } = parseArgs({ args: words.slice(4), options, allowPositionals: true });
     assert.ok(positionals.length >= takes[0]);
   }
+});
+
+test('until it is on npm, a client starts the file that npm has installed', () => {
+  const [, json] = /## Until it is on npm.*?```json\n(.*?)```/s.exec(text);
+  const { command, args } = entryOf(JSON.parse(json));
+  const about = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const installed = posix.join('/node_modules', about.name, about.bin[about.name]);
+  assert.deepEqual([command, args[1]], ['node', 'mcp']);
+  assert.ok(args[0].endsWith(installed), args[0]);
 });

@@ -16,14 +16,14 @@
  * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.
  */
 import { discover, isPublic } from 'abp-bridge/discover';
-import { hasStopped } from './app.js';
 import { identify, repeatOf } from './earlier.js';
 import { InvalidRequest } from './errors.js';
 import { MAX_MESSAGE, ResultFiles } from './files.js';
 import { learn, recall } from './profile.js';
-import { failureOf, toolResult } from './results.js';
+import { toolResult } from './results.js';
 import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
+import { failed } from './shared-app.js';
 import { cleanText } from './texts.js';
 import { HANDLE_NAMES, MAX_TOOLS, ToolNames, toolOf } from './tools.js';
 import { unlessAborted } from './waiting.js';
@@ -205,24 +205,15 @@ export class Gateway {
       canAsk,
       execute: async (options) => {
         const change = listed && (await this.#changeOf(target, listed, options.signal));
-        if (change) {
-          const result = failureOf('CAPABILITY_UNAVAILABLE', change, { retryable: true });
-          return { result, outcome: 'unstarted' };
-        }
         // A key is known to the memory that the first call was made to, and to no other.
         const memory = idempotencyKey && before?.result && (before.memory ?? null);
         const keyed = { ...options, idempotencyKey, memory };
-        const response = await target.app.call(capability, args ?? {}, keyed);
+        const response = change ?? (await target.app.call(capability, args ?? {}, keyed));
         const { files } = this;
         const { checker } = target;
         const { progress } = run;
         const delivery = { outputSchema, files, checker, owner, progress };
-        return {
-          ...response,
-          cancelled: hasStopped(response),
-          result: await toolResult(response, delivery),
-          outcome: response.success ? 'finished' : response.metadata?.outcome,
-        };
+        return { response, result: await toolResult(response, delivery) };
       },
     });
     if (before && doubt && !idempotencyKey && !listed?.annotations?.readOnlyHint)
@@ -235,7 +226,7 @@ export class Gateway {
    * @param {Target} target
    * @param {Tool} listed the tool, as it was listed
    * @param {AbortSignal} [signal]
-   * @returns {Promise<string | undefined>} how the tool has changed, in words for whoever calls it
+   * @returns {Promise<import('./app.js').Result | undefined>} the response to a call of a tool that has changed: what it is now
    */
   async #changeOf(target, listed, signal) {
     if (!target.isRecalled) return undefined;
@@ -246,13 +237,15 @@ export class Gateway {
     }
     await this.#refresh(target);
     const now = toolNamed(target, listed.name);
-    if (!now) return 'The app no longer has this tool: list the tools again';
+    if (!now) return unavailable('The app no longer has this tool: list the tools again');
     const [before, after] = [listed, now].map(({ inputSchema, outputSchema }) =>
       JSON.stringify([inputSchema, outputSchema]),
     );
     if (before === after) return undefined;
     const schema = cleanText(JSON.stringify(now.inputSchema), MAX_SHOWN);
-    return `The tool has changed since it was listed, and was not called. Its arguments now: ${schema}`;
+    return unavailable(
+      `The tool has changed since it was listed, and was not called. Its arguments now: ${schema}`,
+    );
   }
 
   /** Cancels what runs, waits a while for it to stop, and ends the browsers. @param {string} reason */
@@ -272,6 +265,13 @@ export class Gateway {
     for (const { app } of this.#targets) app.kill();
   }
 }
+
+/** @param {string} message */
+const unavailable = (message) =>
+  failed('CAPABILITY_UNAVAILABLE', message, {
+    retryable: true,
+    metadata: { outcome: 'unstarted' },
+  });
 
 /** @param {Target} target @param {string} name */
 const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);

@@ -27,8 +27,7 @@ const POLL_INTERVAL = 1000;
 /** @param {McpServer} server */
 export function serveMethods(server) {
   serveTools(server);
-  if (server.isModern) serveTasks(server);
-  else serveLegacyTasks(server);
+  serveTasks(server);
   const { files } = server.gateway;
   server.handle('resources/list', () => ({
     resources: files
@@ -192,68 +191,54 @@ export function extensionTask(run) {
   return { ...task, status: run.state, ttlMs, pollIntervalMs: POLL_INTERVAL };
 }
 
-/**
- * @param {McpServer} server
- * @param {Record<string, (run: Run, ctx: Context) => unknown>} methods
- * @param {(ctx: Context) => void} [check]
- */
-function serve(server, methods, check) {
-  for (const [method, handler] of Object.entries(methods)) {
+/** Serves `tasks/…`, of 2026-07-28 or of 2025-11-25. @param {McpServer} server */
+function serveTasks(server) {
+  const { gateway, isModern, owner } = server;
+  const { runs } = gateway;
+  /** @param {string} method @param {(run: Run, ctx: Context) => unknown} handler */
+  const serve = (method, handler) => {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {
       if (typeof params?.taskId !== 'string') throw new InvalidRequest('taskId must be a string');
-      check?.(ctx);
-      const run = server.gateway.runs.find(params?.taskId, server.owner);
-      if (run.result) server.gateway.runs.heard(run);
+      const requiredCapabilities = { extensions: { [TASKS]: {} } };
+      if (isModern && !server.knowsTasks(ctx))
+        throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
+      const run = runs.find(params.taskId, owner);
+      if (run.result) runs.heard(run);
       return handler(run, ctx);
     };
     server.handle(`tasks/${method}`, handle, true);
-  }
-}
-
-/** Serves `tasks/…` of 2026-07-28. @param {McpServer} server */
-function serveTasks(server) {
-  const methods = {
-    get: (/** @type {Run} */ run) => ({
+  };
+  if (isModern) {
+    serve('get', (run) => ({
       ...extensionTask(run),
       ...(run.state === 'completed' && { result: run.result }),
       ...(run.state === 'input_required' && { inputRequests: run.inputRequests }),
-    }),
-    update: (/** @type {Run} */ run, /** @type {Context} */ ctx) => {
+    }));
+    serve('update', (run, ctx) => {
       run.answerOneOf(ctx.mcpReq.inputResponses);
       return {};
-    },
-    cancel: (/** @type {Run} */ run) => {
+    });
+    serve('cancel', (run) => {
       // What really becomes of it, `tasks/get` tells.
       run.abort('the client cancelled the task');
       return {};
-    },
-  };
-  serve(server, methods, (ctx) => {
-    const requiredCapabilities = { extensions: { [TASKS]: {} } };
-    if (!server.knowsTasks(ctx))
-      throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
+    });
+    return;
+  }
+  server.handle('tasks/list', () => ({ tasks: runs.named(owner).map(legacyTask) }), true);
+  serve('get', legacyTask);
+  serve('result', async (run, ctx) => {
+    const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
+    await server.attend(run, ctx, { patience: Infinity, meta });
+    runs.heard(run);
+    return { ...run.result, _meta: { ...run.result?._meta, ...meta } };
   });
-}
-
-/** Serves `tasks/…` of 2025-11-25. @param {McpServer} server */
-function serveLegacyTasks(server) {
-  const { runs } = server.gateway;
-  server.handle('tasks/list', () => ({ tasks: runs.named(server.owner).map(legacyTask) }), true);
-  serve(server, {
-    get: legacyTask,
-    result: async (run, ctx) => {
-      const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
-      await server.attend(run, ctx, { patience: Infinity, meta });
-      server.gateway.runs.heard(run);
-      return { ...run.result, _meta: { ...run.result?._meta, ...meta } };
-    },
-    cancel: async (run) => {
-      const hadEnded = run.result;
-      run.abort('the client cancelled the task');
-      // That it is cancelled may be said only when it is.
-      await run.ended;
-      if (!hadEnded && run.state === 'cancelled') return legacyTask(run);
-      throw new InvalidRequest(`The task has ended as ${legacyTask(run).status}`);
-    },
+  serve('cancel', async (run) => {
+    const hadEnded = run.result;
+    run.abort('the client cancelled the task');
+    // That it is cancelled may be said only when it is.
+    await run.ended;
+    if (!hadEnded && run.state === 'cancelled') return legacyTask(run);
+    throw new InvalidRequest(`The task has ended as ${legacyTask(run).status}`);
   });
 }

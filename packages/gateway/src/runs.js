@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { AbpError } from 'abp-bridge';
 import { Tasks, ready } from 'abp-bridge/tasks';
+import { hasStopped } from './app.js';
 import { InvalidRequest } from './errors.js';
 import { DECLINED, formOf, responseOf } from './questions.js';
 import { undelivered } from './results.js';
@@ -25,11 +26,8 @@ export const REMEMBERED = 60 * 60_000;
  *   belongs to whoever knows its id
  * @typedef {import('./questions.js').Form} Form
  * @typedef {object} Ended What became of a call.
- * @property {import('./results.js').ToolResult} result
- * @property {boolean} [cancelled] whether it has stopped
- * @property {string} [outcome] what became of its work
- * @property {Promise<import('./outcomes.js').Became>} [settled] the same, when more is known
- * @property {string} [memory] what knows its key
+ * @property {import('./app.js').Result} response of the app
+ * @property {import('./results.js').ToolResult} result that is made of it
  * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
  *   app's that is open
  */
@@ -39,9 +37,6 @@ const unguessable = () => randomBytes(24).toString('base64url');
 
 /** A session that begins. */
 export const newOwner = () => ({ id: unguessable() });
-
-/** Of a call that nobody asks for. @type {import('./earlier.js').Identity} */
-const UNKNOWN = { reader: undefined, key: undefined, work: undefined, shown: '' };
 
 export class Run {
   id = unguessable();
@@ -88,18 +83,18 @@ export class Run {
    * @param {object} options
    * @param {string} options.tool
    * @param {Owner} [options.owner]
+   * @param {import('./earlier.js').Identity} options.identity who called, and what
+   * @param {string | number} [options.requestId] of the request
    * @param {boolean} [options.promisesData] whether the tool has an output schema
    * @param {boolean} options.canAsk whether whoever called can be asked
-   * @param {import('./earlier.js').Identity} [options.identity] who called, and what
-   * @param {string | number} [options.requestId] of the request
    * @param {(options: import('./app.js').CallOptions) => Promise<Ended>} options.execute
    */
-  constructor(runs, { tool, owner, promisesData = false, canAsk, execute, ...about }) {
+  constructor(runs, { tool, owner, identity, requestId, promisesData, canAsk, execute }) {
     this.tool = tool;
-    this.identity = about.identity ?? UNKNOWN;
-    this.requestId = about.requestId;
-    this.promisesData = promisesData;
     this.owner = owner;
+    this.identity = identity;
+    this.requestId = requestId;
+    this.promisesData = promisesData;
     const task = runs.tasks.begin(this.id, this);
     if (!task) throw new InvalidRequest('Too many calls are in flight');
     this.task = task;
@@ -122,15 +117,18 @@ export class Run {
       ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
     })
       // A result that cannot be handed on is this call's misfortune, and nobody else's.
-      .catch((error) => ({ result: undelivered(error), outcome: 'finished' }))
-      .then((/** @type {Ended} */ { cancelled, result, outcome, settled, memory }) => {
+      .catch((error) => {
+        const result = undelivered(error);
+        return /** @type {Ended} */ ({ response: { success: true }, result });
+      })
+      .then(({ response, result }) => {
         this.result = result;
-        this.memory = memory;
-        const stopped = cancelled && signal.aborted;
+        this.memory = response.memory;
+        const stopped = signal.aborted && hasStopped(response);
         task.says(stopped ? 'canceled' : result.isError ? 'failed' : 'completed');
         task.returns();
-        task.learn(outcome);
-        void settled?.then((became) => {
+        task.learn(response.success ? 'finished' : response.metadata?.outcome);
+        void response.settled?.then((became) => {
           this.became = became;
           task.learn(became.outcome);
         });

@@ -141,7 +141,9 @@ export async function borrowApp(channel, url, onChange) {
     try {
       return await calls.get(id)?.ask?.(question, signal);
     } catch (error) {
-      const { code, message } = /** @type {import('abp-bridge').AbpError} */ (error);
+      const { code = 'OPERATION_FAILED', message } = /** @type {import('abp-bridge').AbpError} */ (
+        error
+      );
       return failed(code, message);
     }
   });

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { App } from '../src/app.js';
 import { executor } from '../src/commands/a2a.js';
+import { identify } from '../src/earlier.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
 import { extensionTask, legacyTask } from '../src/mcp-methods.js';
@@ -307,7 +308,7 @@ test('for a client that does not read, progress waits within bounds, and the las
 });
 
 /** A run whose app asks as often as it is told to, and stops when it is told to. */
-function asking(runs, owner, identity) {
+function asking(runs, owner, identity = identify(undefined, undefined, 'x', {})) {
   let ask;
   const run = new Run(runs, {
     tool: 'x',
@@ -318,7 +319,8 @@ function asking(runs, owner, identity) {
       new Promise((resolve) => {
         options.signal.addEventListener('abort', ({ target }) => {
           const content = [{ type: 'text', text: target.reason }];
-          resolve({ cancelled: true, result: { content, isError: true } });
+          const response = { success: false, cancelled: true };
+          resolve({ response, result: { content, isError: true } });
         });
         ask = async () => {
           const answer = options.ask(
@@ -427,10 +429,11 @@ test('there is room for 1024 calls under way, and for as many results: the oldes
 test('a call that was cancelled, and has finished all the same, has completed', async () => {
   let finish;
   const execute = () => new Promise((resolve) => (finish = resolve));
-  const run = new Run(new Runs(), { tool: 'x', canAsk: false, execute });
+  const identity = identify(undefined, undefined, 'x', {});
+  const run = new Run(new Runs(), { tool: 'x', identity, canAsk: false, execute });
   run.abort('enough');
   assert.equal(run.state, 'working'); // until the app has said what became of it
-  finish({ cancelled: false, result: { content: [] } });
+  finish({ response: { success: true }, result: { content: [] } });
   await run.ended;
   assert.equal(run.state, 'completed');
 });

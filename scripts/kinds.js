@@ -35,6 +35,12 @@ const declaredIn = (file) =>
   file.statements.filter(ts.isVariableStatement).flatMap((statement) => {
     const [declaration] = statement.declarationList.declarations;
     const value = /** @type {ts.Expression} */ (declaration.initializer);
+    const found = (/** @type {ts.Type} */ type, /** @type {ts.Type[]} */ others = []) => {
+      // What follows the comment that declares it.
+      const from = ts.getJSDocCommentsAndTags(statement).at(-1)?.end ?? statement.getStart();
+      const head = file.text.slice(statement.getStart(), value.getStart());
+      return [{ type, others, head, from, to: value.getEnd() }];
+    };
     const given = /** @type {ts.NodeWithTypeArguments | undefined} */ (
       ts.getJSDocType(declaration)
     );
@@ -42,10 +48,10 @@ const declaredIn = (file) =>
       const [type, others] = (given?.typeArguments ?? []).map((of) =>
         checker.getTypeFromTypeNode(of),
       );
-      return [{ type, value, others: partsOf(others) }];
+      return found(type, partsOf(others));
     }
     const [, name, path] = statement.getFullText().match(/The kinds of `(\w+)` in (\S+\.js)/) ?? [];
-    return name ? [{ type: typeIn(name, path), value, others: [] }] : [];
+    return name ? found(typeIn(name, path)) : [];
   });
 
 /** In the order in which a kind names them. */
@@ -91,15 +97,17 @@ function typeOf(property) {
   return checker.getNonNullableType(checker.getTypeOfSymbolAtLocation(property, at));
 }
 
-/** Characters of a line. */
+/** Characters of a line, and of one that Prettier leaves as it is. */
 const WIDTH = 130;
+const FORMATTED = 100;
 
 /**
- * The kinds of a type, as code.
+ * The kinds of a type, as code: in one line if that fits, or else in as few as they need.
  * @param {ts.Type} type
  * @param {ts.Type[]} others the names of those that are looked at elsewhere
+ * @param {string} head what stands before them
  */
-function codeOf(type, others) {
+function codeOf(type, others, head) {
   const names = others.map((other) => other.isStringLiteral() && other.value);
   const each = type
     .getProperties()
@@ -109,24 +117,26 @@ function codeOf(type, others) {
     ])
     .map(([name, kind]) => `${name}: '${kind}',`)
     .sort();
+  const line = `\n${head}{ ${each.join(' ').slice(0, -1)} }`;
+  if (`${line.trim()};`.length <= FORMATTED) return line;
   const lines = [''];
   for (const one of each) {
     if (`  ${lines.at(-1)} ${one}`.length > WIDTH) lines.push('');
     lines.push(`${lines.pop()} ${one}`.trim());
   }
-  return `{\n${lines.map((line) => `  ${line}\n`).join('')}}`;
+  return `\n// prettier-ignore\n${head}{\n${lines.map((line) => `  ${line}\n`).join('')}}`;
 }
 
 const stale = [];
 for (const file of files) {
   const wrong = declaredIn(file)
-    .map(({ value, type, others }) => ({ value, code: codeOf(type, others) }))
-    .filter(({ value, code }) => value.getText() !== code);
+    .map(({ type, others, from, to, head }) => ({ from, to, code: codeOf(type, others, head) }))
+    .filter(({ from, to, code }) => file.text.slice(from, to) !== code);
   if (!wrong.length) continue;
   stale.push(file.fileName);
   let { text } = file;
-  for (const { value, code } of wrong.reverse())
-    text = text.slice(0, value.getStart()) + code + text.slice(value.getEnd());
+  for (const { from, to, code } of wrong.reverse())
+    text = text.slice(0, from) + code + text.slice(to);
   if (process.argv[2] !== '--check') writeFileSync(file.fileName, text);
 }
 if (process.argv[2] === '--check' && stale.length) {

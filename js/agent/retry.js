@@ -52,10 +52,7 @@ const MAX_RETRY_AFTER = 600_000;
 const MAX_AWAY = 60_000;
 
 /** @type {import('../common/check-options.js').Kinds<OutcomeOptions>} */
-// prettier-ignore
-const OPTIONS = {
-  settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
-};
+const OPTIONS = { settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number' };
 
 /** @param {boolean | Reconnecting | undefined} patience @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading} */
 const read = (patience) => ({ delay: 250, maxDelay: 30_000, ...Object(patience) });

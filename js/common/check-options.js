@@ -13,10 +13,7 @@ import { getOwn, isRecord } from './values.js';
 
 /** @typedef {{ signal?: AbortSignal, timeout?: number }} Ending What can end any call. */
 /** @type {Kinds<Ending>} */
-// prettier-ignore
-export const ENDING = {
-  signal: 'an AbortSignal', timeout: 'a number',
-};
+export const ENDING = { signal: 'an AbortSignal', timeout: 'a number' };
 
 /** @param {string | undefined} kind @param {any} value @returns {unknown} whether a value is of a kind, or absent; falsy if there is no kind */
 function isOf(kind, value) {

@@ -71,15 +71,9 @@ const OPTIONS = {
   limits: 'an object of numbers', onDropped: 'a function', version: '"0.3", "1.0" or "gem"',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<SendOptions>} */
-// prettier-ignore
-const SEND_OPTIONS = {
-  configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal',
-};
+const SEND_OPTIONS = { configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal' };
 /** @type {import('../../../js/common/check-options.js').Kinds<{ signal?: AbortSignal, lastEventId?: string }>} */
-// prettier-ignore
-const RESUBSCRIBE_OPTIONS = {
-  lastEventId: 'a string', signal: 'an AbortSignal',
-};
+const RESUBSCRIBE_OPTIONS = { lastEventId: 'a string', signal: 'an AbortSignal' };
 
 /**
  * A client of one agent. Nothing is sent before the first request.

@@ -316,10 +316,7 @@ const OPTIONS = {
 };
 
 /** @type {import('../../../js/common/check-options.js').Kinds<Agent>} */
-// prettier-ignore
-const AGENT = {
-  card: 'anything', execute: 'a function', reply: 'a function',
-};
+const AGENT = { card: 'anything', execute: 'a function', reply: 'a function' };
 
 /** Throws unless all options are what they are to be. @param {Agent} agent @param {TaskServerOptions} options */
 function checkOptions(agent, options) {

@@ -15,10 +15,7 @@ import { requireOptions } from '../../../js/common/check-options.js';
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<KeysOptions>} */
-// prettier-ignore
-const OPTIONS = {
-  capacity: 'a number', rememberFor: 'a number',
-};
+const OPTIONS = { capacity: 'a number', rememberFor: 'a number' };
 
 /** @typedef {{ owner: string, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key and, once that has ended, when and how. */
 

@@ -21,10 +21,7 @@ import { CANCELLED, OUTCOME, defined } from './protocol.js';
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<ToolOptions>} */
-// prettier-ignore
-const OPTIONS = {
-  onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number',
-};
+const OPTIONS = { onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number' };
 
 /**
  * What a result of ours says became of the work of a call that failed.

@@ -46,10 +46,7 @@ import { Receiver } from '../../../js/transports/receiver.js';
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<StreamOptions>} */
-// prettier-ignore
-const OPTIONS = {
-  maxBacklog: 'a number', maxMessage: 'a number',
-};
+const OPTIONS = { maxBacklog: 'a number', maxMessage: 'a number' };
 
 /**
  * One message a line: ACP, and MCP over stdio.

@@ -52,15 +52,9 @@ const MAX_EARLY_MESSAGES = 1024;
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
-// prettier-ignore
-const HOST_OPTIONS = {
-  loaded: 'a boolean', origin: 'a string', upgrade: '"frames" or "none"',
-};
+const HOST_OPTIONS = { loaded: 'a boolean', origin: 'a string', upgrade: '"frames" or "none"' };
 /** @type {import('../../../js/common/check-options.js').Kinds<AppOptions>} */
-// prettier-ignore
-const APP_OPTIONS = {
-  host: 'an object', origins: 'an object', upgrade: '"frames" or "none"',
-};
+const APP_OPTIONS = { host: 'an object', origins: 'an object', upgrade: '"frames" or "none"' };
 
 /**
  * From a host page to the app in its iframe, or in a window that it opened.

@@ -32,10 +32,7 @@ export { AbpError } from '../../../js/common/errors.js';
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<WebMcpOptions>} */
-// prettier-ignore
-const OPTIONS = {
-  origins: 'an object',
-};
+const OPTIONS = { origins: 'an object' };
 
 /**
  * Makes an app's capabilities WebMCP tools: `expose(definition, { origins, webmcp: webmcp() })`. Each is a tool as long as it

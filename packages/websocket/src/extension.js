@@ -35,10 +35,7 @@ import { webSocketTransport } from './index.js';
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<ServePortsOptions>} */
-// prettier-ignore
-const SERVE_OPTIONS = {
-  name: 'a string', origins: 'an object',
-};
+const SERVE_OPTIONS = { name: 'a string', origins: 'an object' };
 
 /** The browser's interface for extensions. @returns {any} */
 const runtime = () => /** @type {any} */ (globalThis).chrome?.runtime;

@@ -88,10 +88,7 @@ const OPTIONS = {
   grace: 'a number', maxWaiting: 'a number', size: 'a number', timeout: 'a number',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<TaskOptions>} */
-// prettier-ignore
-const TASK_OPTIONS = {
-  progress: 'a function', signal: 'an AbortSignal', token: 'an object',
-};
+const TASK_OPTIONS = { progress: 'a function', signal: 'an AbortSignal', token: 'an object' };
 
 /** Ms in which a worker's last messages arrive after the sign of its end, which goes another way. */
 const LAST_WORDS = 100;

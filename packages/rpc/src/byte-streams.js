@@ -97,9 +97,7 @@ class StreamTransport extends Receiver {
     requireOptions('a stream of bytes', options, OPTIONS);
     requireValues('a stream of bytes', options, OPTIONS);
     const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
-    this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
-    this.wrap = Framing.wrap;
     this.framing = new Framing(maxMessage);
     this.source = sourceOf(readable, (ending) => this.#ended(ending));
     const failed = (/** @type {unknown} */ cause) => this.#failed(cause);
@@ -118,7 +116,7 @@ class StreamTransport extends Receiver {
 
   /** @param {unknown} message */
   post(message) {
-    const pieces = this.wrap(this.#encode(message));
+    const pieces = this.framing.wrap(this.#encode(message));
     if (this.stopped) return;
     this.#backlog += lengthOf(pieces);
     if (this.#backlog > this.maxBacklog) {
@@ -139,8 +137,9 @@ class StreamTransport extends Receiver {
   /** @param {unknown} message */
   #encode(message) {
     try {
-      const bytes = encoder.encode(messageToText(message, this.maxMessage));
-      if (bytes.length > this.maxMessage) throw new RangeError(`It has ${bytes.length} bytes`);
+      const { limit } = this.framing;
+      const bytes = encoder.encode(messageToText(message, limit));
+      if (bytes.length > limit) throw new RangeError(`It has ${bytes.length} bytes`);
       return bytes;
     } catch (cause) {
       if (!(cause instanceof RangeError)) throw cause;

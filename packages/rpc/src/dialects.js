@@ -60,6 +60,9 @@ const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 export const tokenOf = (token) =>
   typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
 
+/** Whether a result of MCP says that the other side needs something first. @param {unknown} result */
+export const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
+
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
   acp: {
@@ -112,7 +115,7 @@ export const DIALECTS = {
     tasks: true,
     nothing: {},
     answers: new Map([['ping', () => ({})]]),
-    needsInput: (result) => getOwn(result, 'resultType') === 'input_required',
+    needsInput,
     tagged: (method, params) => ({
       id: getOwn(getOwn(params, '_meta'), SUBSCRIPTION_ID),
       kind: 'onTagged',

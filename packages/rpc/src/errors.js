@@ -3,6 +3,8 @@ import { toErrorObject as readThrown, safely } from '../../../js/common/errors.j
 import { getOwn } from '../../../js/common/values.js';
 
 export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
 /**

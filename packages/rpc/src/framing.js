@@ -83,7 +83,7 @@ class Framing {
 /** One message a line, as in ACP and in MCP over stdio. */
 export class LineFraming extends Framing {
   /** @param {Uint8Array} message @returns {Uint8Array[]} */
-  static wrap = (message) => [message, NEWLINE];
+  wrap = (message) => [message, NEWLINE];
 
   /** @returns {Uint8Array | AbpError | undefined} */
   next() {
@@ -116,7 +116,7 @@ export class HeaderFraming extends Framing {
   #length;
 
   /** @param {Uint8Array} message @returns {Uint8Array[]} */
-  static wrap = (message) => [encoder.encode(`Content-Length: ${message.length}\r\n\r\n`), message];
+  wrap = (message) => [encoder.encode(`Content-Length: ${message.length}\r\n\r\n`), message];
 
   /** @returns {Uint8Array | AbpError | undefined} */
   next() {

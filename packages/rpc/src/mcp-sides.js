@@ -17,8 +17,14 @@ import {
   isRecord,
   textOf,
 } from '../../../js/common/values.js';
-import { SUBSCRIPTION_ID } from './dialects.js';
-import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from './errors.js';
+import { SUBSCRIPTION_ID, needsInput } from './dialects.js';
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  RpcError,
+} from './errors.js';
 
 /** @import { Listener, Peer, RequestOptions } from './peer.js' */
 /** @import { ReceivedCall } from './received-call.js' */
@@ -34,8 +40,6 @@ const CLIENT_INFO = `${PREFIX}clientInfo`;
 const CLIENT_CAPABILITIES = `${PREFIX}clientCapabilities`;
 const SERVER_INFO = `${PREFIX}serverInfo`;
 
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
 const HEADER_MISMATCH = -32020;
 const MISSING_CAPABILITY = -32021;
 const UNSUPPORTED_VERSION = -32022;
@@ -56,9 +60,6 @@ const objectOf = (value) => /** @type {Record<string, unknown>} */ (isObject(val
 /** The first of our versions that the other side has, too. @param {string[]} ours @param {unknown} theirs */
 const sharedVersion = (ours, theirs) =>
   ours.find((version) => Array.isArray(theirs) && theirs.includes(version));
-
-/** @param {unknown} result */
-const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
 
 /**
  * Whether a client may take a result for what was asked: it is complete, or of a kind that an extension of its own defines.
@@ -468,7 +469,7 @@ export class McpServer {
     this.#info = serverInfo;
     this.#capabilities = capabilities;
     const self = { capabilities, ...(instructions !== undefined && { instructions }) };
-    peer.screen = refusalOf;
+    peer.screen = requireEra;
     peer.handle('initialize', (params) => {
       const version = sharedVersion(LEGACY, [getOwn(params, 'protocolVersion')]) ?? LEGACY[0];
       this.#client = {
@@ -594,23 +595,13 @@ function requireResult(method, result) {
   throw new RpcError(INTERNAL_ERROR, `The result of ${method} must be an object`);
 }
 
-/**
- * What is wrong with a request, whatever its method: it is not one of the version that it names.
- * @param {string} method
- * @param {unknown} params
- */
-function refusalOf(method, params) {
-  try {
-    if (!modernCaller(params))
-      return ONLY_MODERN.includes(method)
-        ? new RpcError(INVALID_PARAMS, `_meta lacks ${VERSION}`)
-        : undefined;
-    if (ONLY_LEGACY.test(method))
-      return new RpcError(METHOD_NOT_FOUND, 'Method not found', { method });
-    return undefined;
-  } catch (error) {
-    return /** @type {RpcError} */ (error);
-  }
+/** Throws unless the version that a request names has its method. @param {string} method @param {unknown} params */
+function requireEra(method, params) {
+  const isModern = modernCaller(params) !== undefined;
+  if (!isModern && ONLY_MODERN.includes(method))
+    throw new RpcError(INVALID_PARAMS, `_meta lacks ${VERSION}`);
+  if (isModern && ONLY_LEGACY.test(method))
+    throw new RpcError(METHOD_NOT_FOUND, 'Method not found', { method });
 }
 
 /** Who makes a request of the second era; undefined is one of the first. @param {unknown} params @returns {McpCaller | undefined} */

@@ -146,8 +146,8 @@ export class Peer {
   /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
   protocolVersion = undefined;
   /**
-   * Refuses requests before any handler: returns the error that answers one.
-   * @type {((method: string, params: unknown) => RpcError | undefined) | undefined}
+   * Refuses requests before any handler: throws the error that answers one.
+   * @type {((method: string, params: unknown) => void) | undefined}
    */
   screen = undefined;
   /** What each request says, also those that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
@@ -509,8 +509,11 @@ export class Peer {
   #handlerOf(method, params) {
     // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
     if (method === this.machine.core.cancelMethod) return undefined;
-    const refusal = safely(() => this.screen?.(method, params));
-    if (refusal) return () => Promise.reject(refusal);
+    try {
+      this.screen?.(method, params);
+    } catch (refusal) {
+      return () => Promise.reject(refusal);
+    }
     return (
       this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
     );

@@ -154,7 +154,7 @@ class Task extends Inflow {
   handleEvent() {
     if (this.worker) return this.stop(reasonText(this.signal?.reason));
     this.token.cancel();
-    this.pool.forget(this);
+    this.fail(undefined);
   }
 
   /** Asks its worker to stop. @param {string | undefined} reason */
@@ -201,6 +201,7 @@ class Task extends Inflow {
   /** @param {() => IteratorResult<unknown>} last what is read last of its stream */
   #end(last) {
     offAbort(this.signal, this);
+    this.pool.waiting.delete(this);
     this.finish(last);
     this.#tellEnded();
   }
@@ -362,8 +363,8 @@ class PoolWorker {
 export class Pool {
   /** @type {Set<PoolWorker>} */
   #workers = new Set();
-  /** @type {Set<Task>} */
-  #waiting = new Set();
+  /** Tasks that have no worker yet. @internal @type {Set<Task>} */
+  waiting = new Set();
   #start;
   #closed = false;
   /** What the console was told about. */
@@ -391,9 +392,9 @@ export class Pool {
       if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
       else if (task.signal?.aborted) task.fail(undefined);
       else {
-        this.#waiting.add(task);
+        this.waiting.add(task);
         this.next();
-        if (this.#waiting.size > this.options.maxWaiting && this.#waiting.delete(task)) {
+        if (this.waiting.size > this.options.maxWaiting && this.waiting.has(task)) {
           const busy = 'Too many tasks wait for a worker: try again later';
           task.fail(new AbpError('RATE_LIMITED', busy, { retryable: true, retryAfter: 1000 }));
         }
@@ -424,7 +425,7 @@ export class Pool {
     return {
       workers: this.#workers.size,
       running: [...this.#workers].filter(({ task }) => task).length,
-      waiting: this.#waiting.size,
+      waiting: this.waiting.size,
     };
   }
 
@@ -435,9 +436,8 @@ export class Pool {
   async close() {
     this.#closed = true;
     const workers = [...this.#workers];
-    const tasks = [...workers.flatMap(({ task }) => task ?? []), ...this.#waiting];
+    const tasks = [...workers.flatMap(({ task }) => task ?? []), ...this.waiting];
     this.#workers.clear();
-    this.#waiting.clear();
     const ended = Promise.all(workers.map((worker) => worker.end()));
     for (const task of tasks) task.fail(abortError('The pool was closed'));
     await ended;
@@ -451,25 +451,15 @@ export class Pool {
     for (const worker of this.#workers) {
       if (!worker.ready) starting++;
       else {
-        for (const task of this.#waiting) {
+        for (const task of this.waiting) {
           if (worker.task) break;
-          this.#waiting.delete(task);
+          this.waiting.delete(task);
           worker.take(task);
         }
       }
     }
-    while (
-      this.#waiting.size > starting &&
-      this.#workers.size < this.options.size &&
-      this.#launch()
-    )
+    while (this.waiting.size > starting && this.#workers.size < this.options.size && this.#launch())
       starting++;
-  }
-
-  /** A waiting task was cancelled. @param {Task} task */
-  forget(task) {
-    this.#waiting.delete(task);
-    task.fail(undefined);
   }
 
   /** Says something once in the console. @param {string} about @param {string} text */
@@ -531,15 +521,16 @@ export class Pool {
   /** A worker could not be started. If there are others, they take the waiting tasks. @param {string} why */
   #unable(why) {
     if (this.#workers.size) return;
-    const tasks = [...this.#waiting];
-    this.#waiting.clear();
     const error = `No worker could be started: ${why}`;
-    for (const task of tasks)
+    for (const task of this.waiting)
       task.fail(new AbpError('CAPABILITY_UNAVAILABLE', error, { retryable: true }));
   }
 }
 
 // --- In a worker -------------------------------------------------------------------------------------
+
+/** Names of handlers that an error lists. */
+const MAX_NAMES = 20;
 
 /** The ports that {@link serve} was called for. @type {WeakSet<object>} */
 const served = new WeakSet();
@@ -585,7 +576,7 @@ export function serve(handlers, port = ownerPort()) {
     let unstarted = true;
     try {
       const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
-      if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
+      if (!handler) throw unserved(name, Object.keys(handlers));
       unstarted = false;
       let data = await handler(params, {
         get token() {
@@ -635,6 +626,14 @@ export function serve(handlers, port = ownerPort()) {
   port.start?.();
   if (port === globalThis) void tellEnd(port, post, () => current !== undefined);
   else post({ pool: 'ready' });
+}
+
+/** The error of a task that has no handler. @param {string} name @param {string[]} names of those that there are */
+function unserved(name, names) {
+  const more = names.length > MAX_NAMES ? ', …' : '';
+  const served = `${names.slice(0, MAX_NAMES).join(', ') || 'nothing'}${more}`;
+  const why = `The worker does not serve ${name}: it serves ${served}`;
+  return new AbpError('INTERNAL_ERROR', why);
 }
 
 /**

@@ -1,6 +1,8 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
 
+export { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND } from '../../rpc/src/errors.js';
+
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
 /**
@@ -45,9 +47,6 @@ export const STATE = 'abp-bridge/state';
 export const knows = (capabilities, word) =>
   getOwn(getOwn(capabilities, 'experimental'), word) !== undefined;
 
-export const INVALID_REQUEST = -32600;
-export const METHOD_NOT_FOUND = -32601;
-export const INVALID_PARAMS = -32602;
 export const CANCELLED = -32800;
 /** What the protocol's text shows for a host that refuses. */
 export const REFUSED = -32000;

@@ -21,15 +21,14 @@
  */
 export { transfer } from '../../../js/common/transfer.js';
 export { portTransport } from '../../../js/transports/port.js';
-export { headerTransport, lineTransport } from './byte-streams.js';
+export * from './byte-streams.js';
 export { RpcError } from './errors.js';
 export { createPeer } from './peer.js';
-export { portChannel } from './port-channel.js';
+export * from './port-channel.js';
 export { hostChannel, windowChannel } from './window-channel.js';
 
 /**
  * The types that are met on the way.
- * @typedef {import('./port-channel.js').NodeWorker} NodeWorker
  * @typedef {import('../../../js/transports/transport.js').Transport} ChannelTransport
  * @typedef {import('./dialects.js').Dialect} Dialect
  * @typedef {import('./rpc-boundary.js').Dialect} DialectNumber the core's number of a dialect
@@ -48,10 +47,6 @@ export { hostChannel, windowChannel } from './window-channel.js';
  * @typedef {import('./peer.js').TraceEvent} TraceEvent
  * @typedef {import('./request-stream.js').RequestStream} RequestStream
  * @typedef {import('./rpc-core.js').Limits} Limits
- * @typedef {import('./byte-streams.js').NodeReadable} NodeReadable
- * @typedef {import('./byte-streams.js').NodeWritable} NodeWritable
- * @typedef {import('./byte-streams.js').StreamOptions} StreamOptions
- * @typedef {import('./byte-streams.js').Streams} Streams
  * @typedef {import('./window-channel.js').AppOptions} AppOptions
  * @typedef {import('./window-channel.js').HostOptions} HostOptions
  */

@@ -7,7 +7,7 @@ import {
   requireValues,
 } from '../../../js/common/check-options.js';
 import { invokeReportingErrors } from '../../../js/common/errors.js';
-import { abortError, followSignal, onAbort } from '../../../js/common/signals.js';
+import { abortError, followSignal } from '../../../js/common/signals.js';
 import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import {
   copyRecord,
@@ -17,6 +17,7 @@ import {
   isRecord,
   textOf,
 } from '../../../js/common/values.js';
+import { unless } from '../../../js/common/waiting.js';
 import { SUBSCRIPTION_ID, needsInput } from './dialects.js';
 import {
   INTERNAL_ERROR,
@@ -357,11 +358,11 @@ export class McpClient {
         Object.keys(told).some((key) => CHANGES[key].method === method) &&
         invokeReportingErrors(onChange, params, { method });
       this.#peer.overhearing.add(listener);
-      const over = new Promise((resolve) => onAbort(controller.signal, { handleEvent: resolve }));
-      const ended = Promise.race([over, this.#peer.closed]).then(() => {
+      const over = () => {
         this.#peer.overhearing.delete(listener);
         release();
-      });
+      };
+      const ended = unless(controller.signal, this.#peer.closed).then(over, over);
       return { notifications: told, ended, close };
     }
     return new Promise((resolve, reject) => {
@@ -531,9 +532,7 @@ export class McpServer {
     context.notify(ACKNOWLEDGED, { notifications: filter, ...tagged(id) });
     context.filter = filter;
     // It ends when its client or this side ends it.
-    return new Promise((_resolve, reject) =>
-      signal.addEventListener('abort', () => reject(signal.reason)),
-    );
+    return unless(signal, new Promise(() => {}));
   }
 
   /** @param {McpHandler} handler @param {unknown} params @param {ReceivedCall} context @param {McpCaller} caller */

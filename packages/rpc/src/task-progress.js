@@ -3,8 +3,8 @@
  * progress (2025-11-25), and that they can be stopped, for which MCP has a request of its own.
  */
 import { safely } from '../../../js/common/errors.js';
-import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
+import { whenAborted } from '../../../js/common/waiting.js';
 
 /** The request that stops a task. */
 export const CANCEL_TASK = 'tasks/cancel';
@@ -32,7 +32,7 @@ const endedIn = (params) =>
     ? taskIdOf(params)
     : taskIdOf(getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task'));
 
-/** What a call of this side left behind, its own abort listener. @typedef {{ task: string, signal?: AbortSignal, onProgress: any, handleEvent(): void }} OpenTask */
+/** What a call of this side left behind; `release` stops listening to its signal. @typedef {{ task: string, onProgress: any, release(): void }} OpenTask */
 
 export class TaskProgress {
   /** By the id of the call. @type {Map<unknown, OpenTask>} */
@@ -58,18 +58,15 @@ export class TaskProgress {
     this.noticed(result);
     const task = safely(() => taskOf(result));
     if (task === undefined) return;
-    const open = { task, onProgress, signal, handleEvent: () => this.#stop(task) };
-    if (signal?.aborted) open.handleEvent();
-    else onAbort(signal, open);
+    const release = whenAborted(signal, () => this.#stop(task));
     const [oldest] = this.#made.keys();
     if (this.#made.size >= MAX_TASKS) this.#forget(oldest);
-    this.#made.set(number, open);
+    this.#made.set(number, { task, onProgress, release });
   }
 
   /** @param {unknown} id of a call of this side */
   #forget(id) {
-    const open = this.#made.get(id);
-    if (open) offAbort(open.signal, open);
+    this.#made.get(id)?.release();
     this.#made.delete(id);
   }
 

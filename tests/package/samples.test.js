@@ -115,7 +115,7 @@ test('the tutorial runs, step by step, and who presses Count twice loses no call
     await pressTwice('Count');
     await begun();
     await press('Stop');
-    await says('Stopped: you pressed Stop');
+    await says(/^Stopped at [1-9]\d*000: you pressed Stop$/);
     assert.deepEqual(await inFlight(), [0]);
     await press('Count');
     await page.evaluate(() => document.querySelector('iframe').remove());
@@ -272,7 +272,7 @@ test('a template comes by a command from the packed file, installs, runs, and is
     await begun();
     await page.getByRole('button', { name: 'Stop' }).focus();
     await page.keyboard.press('Enter');
-    await says('Stopped: the user pressed stop');
+    await says(/^Stopped after [1-9]\d* pages: the user pressed stop$/);
     assert.deepEqual(await inFlight(), [0]);
     assert.deepEqual(problems, []);
   } finally {

@@ -31,7 +31,8 @@ run.onclick = async () => {
   run.disabled = false;
   stop.disabled = true;
   if (result.success) say(result.data.text);
-  else if (result.metadata?.outcome === 'stopped') say(`Stopped: ${result.error.message}`);
+  else if (result.metadata?.outcome === 'stopped')
+    say(`Stopped after ${result.metadata.progress?.progress ?? 0} pages: ${result.error.message}`);
   else if (result.metadata?.outcome === 'unknown')
     say(`Not known whether it was done: ${result.error.message}`); // the app is gone
   else if (result.cancelled)

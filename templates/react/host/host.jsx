@@ -14,7 +14,8 @@ export function Host() {
   let text = error?.message ?? (status === 'connected' ? 'Connected' : 'Connecting');
   if (pending) text = 'Working';
   else if (response?.success) text = response.data.text;
-  else if (response?.metadata?.outcome === 'stopped') text = `Stopped: ${response.error.message}`;
+  else if (response?.metadata?.outcome === 'stopped')
+    text = `Stopped after ${response.metadata.progress?.progress ?? 0} pages: ${response.error.message}`;
   else if (response?.metadata?.outcome === 'unknown')
     text = `Not known whether it was done: ${response.error.message}`; // the app is gone
   else if (response?.cancelled)

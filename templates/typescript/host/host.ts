@@ -34,7 +34,7 @@ run.onclick = async () => {
   [run.disabled, stop.disabled] = [false, true];
   if (result.success) output.value = result.data.text;
   else if (result.metadata?.outcome === 'stopped')
-    output.value = `Stopped: ${result.error.message}`;
+    output.value = `Stopped after ${result.metadata.progress?.progress ?? 0} pages: ${result.error.message}`;
   else if (result.metadata?.outcome === 'unknown')
     output.value = `Not known whether it was done: ${result.error.message}`; // the app is gone
   else if (result.cancelled)

@@ -1,7 +1,9 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
+import { defined } from '../../rpc/src/message.js';
 
 export { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND } from '../../rpc/src/errors.js';
+export { defined };
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
@@ -68,9 +70,3 @@ export const textsOf = (result) =>
     .filter((block) => getOwn(block, 'type') === 'text')
     .map((block) => getOwn(block, 'text'))
     .filter((text) => typeof text === 'string');
-
-/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const defined = (members) =>
-  /** @type {T} */ (
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-  );

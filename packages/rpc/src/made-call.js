@@ -5,6 +5,7 @@ import { reasonText } from '../../../js/common/errors.js';
 import { offAbort } from '../../../js/common/signals.js';
 import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
+import { defined } from './message.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
 
@@ -18,8 +19,7 @@ const PLATFORMS = new Map([
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-  const said = ['report', 'progress'].map((name) => [name, getOwn(told, name)]);
-  return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+  return defined({ outcome, report: getOwn(told, 'report'), progress: getOwn(told, 'progress') });
 }
 
 /** What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody else may want to hear. */

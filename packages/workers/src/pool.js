@@ -162,7 +162,7 @@ class Task extends Inflow {
     if (this.#stopped || this.worker?.task !== this) return;
     this.#stopped = true;
     this.token.cancel();
-    this.worker.abort(reason, this.grace);
+    this.worker.abort(this, reason);
   }
 
   /** It streams: from now on its end is that of the stream. */
@@ -233,13 +233,9 @@ class PoolWorker {
       lose: (/** @type {unknown} */ error) =>
         this.#lost(error ? toErrorObject(error).message : 'it threw something that says nothing'),
     };
-    const stop = listenToPort(worker, listener, worker);
+    this.#stop = listenToPort(worker, listener, worker);
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
-    worker.addEventListener?.('error', uncaught);
-    this.#stop = () => {
-      stop();
-      worker.removeEventListener?.('error', uncaught);
-    };
+    worker.addEventListener?.('error', uncaught, { signal: this.#ended.signal });
     const late = () => this.#lost('it did not call serve within its timeout');
     this.#timer = after(pool.options.timeout, late);
   }
@@ -265,12 +261,12 @@ class PoolWorker {
     this.#worker.postMessage(message, transferables);
   }
 
-  /** @param {string | undefined} reason @param {number} grace ms until it is terminated */
-  abort(reason, grace) {
+  /** Asks it to stop its task, and has it terminated if it does not. @param {Task} task @param {string | undefined} reason */
+  abort(task, reason) {
     this.post({ pool: 'abort', reason });
-    this.#timer = after(grace, () => {
+    this.#timer = after(task.grace, () => {
       // This thread may have been the busy one: let messages that have arrived come first.
-      this.#timer = after(0, () => void this.#pool.replace(this));
+      this.#timer = after(0, () => void this.#pool.replace(this, task));
     });
   }
 
@@ -468,22 +464,19 @@ export class Pool {
     this.#told.add(about);
   }
 
-  /** A worker did not stop in time. @param {PoolWorker} worker */
-  async replace(worker) {
-    const { task } = worker;
-    if (task) {
-      const isShared = !(task.token.word.buffer instanceof ArrayBuffer);
-      const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
-      this.warnOnce(
-        'end',
-        `the task ${task.name} ran on for ${task.grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
-      );
-    }
+  /** A worker did not stop in time. @param {PoolWorker} worker @param {Task} task */
+  async replace(worker, task) {
+    const isShared = !(task.token.word.buffer instanceof ArrayBuffer);
+    const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
+    this.warnOnce(
+      'end',
+      `the task ${task.name} ran on for ${task.grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
+    );
     this.#workers.delete(worker);
     const ended = worker.end();
     this.#launch();
     await ended;
-    task?.fail(undefined);
+    task.fail(undefined);
   }
 
   /**

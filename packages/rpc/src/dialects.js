@@ -22,21 +22,14 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  */
 
 /**
- * @callback Explain What the error that refuses a message says, as the dialect's own SDK would say it.
- * @param {rpc.RpcError} fault
- * @param {string | undefined} method of the request that is refused
- * @param {unknown} received what is no message
- * @returns {{ message?: string, data?: unknown }}
- */
-
-/**
  * @typedef {object} Dialect How a protocol on JSON-RPC names its cancels, progress and errors.
  * @property {rpc.Dialect} number
  * @property {Progress} [progress]
  * @property {boolean} [tasks] whether an answer may be a task that goes on
  * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered where nobody handles them
  * @property {unknown} nothing the result of a handler that returns nothing
- * @property {Explain} [explain]
+ * @property {(fault: rpc.RpcError, method: string | undefined, received: unknown) => { message?: string, data?: unknown }} [explain] what the
+ *   error that refuses a request, or what is no message, says, as the dialect's own SDK would say it
  * @property {(result: unknown) => boolean} [needsInput] whether a result says that the other side needs something first
  * @property {(method: string, params: unknown) => Reported} [tagged] a notification that belongs to a subscription, if it
  *   does: `id` is that of its request

@@ -30,13 +30,6 @@ export { hostChannel, windowChannel } from './window-channel.js';
 /**
  * The types that are met on the way.
  * @typedef {import('../../../js/transports/transport.js').Transport} ChannelTransport
- * @typedef {import('./dialects.js').Dialect} Dialect
- * @typedef {import('./rpc-boundary.js').Dialect} DialectNumber the core's number of a dialect
- * @typedef {import('./rpc-boundary.js').RpcError} RpcErrorNumber the core's number of an error
- * @typedef {import('./dialects.js').Explain} Explain
- * @typedef {import('./dialects.js').Kind} Kind
- * @typedef {import('./dialects.js').Progress} Progress
- * @typedef {import('./dialects.js').Reported} Reported
  * @typedef {import('./received-call.js').Handler} Handler
  * @typedef {import('./received-call.js').ReceivedCall} IncomingRequest
  * @typedef {import('./made-call.js').Answer} Answer

@@ -99,13 +99,11 @@ export class ViewTransport extends RelayTransport {
       const before = this.#known;
       // If it is not told, the old list stands: calls of what is gone are refused by the view.
       const now = (this.#known = await this.#read().catch(() => before));
-      const names = [...now.keys()];
-      const added = names.filter((name) => !before.has(name));
-      const changed = names.filter(
-        (name) => before.has(name) && before.get(name)?.text !== now.get(name)?.text,
-      );
+      const news = [...now.keys()].filter((name) => before.get(name)?.text !== now.get(name)?.text);
+      const added = news.filter((name) => !before.has(name));
+      const changed = news.filter((name) => before.has(name));
       const removed = [...before.keys()].filter((name) => !now.has(name));
-      const capabilities = [...added, ...changed].map((name) => now.get(name)?.shown);
+      const capabilities = news.map((name) => now.get(name)?.shown);
       if (capabilities.length || removed.length)
         this.#hear('CapabilitiesChanged', { added, removed, changed, capabilities });
     }

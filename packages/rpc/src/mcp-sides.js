@@ -56,9 +56,6 @@ const MAX_ROUNDS = 10;
 /** What a server may need at once. */
 const MAX_INPUTS = 64;
 
-/** The value, if it is an object. @param {unknown} value @returns {Record<string, unknown>} */
-const objectOf = (value) => /** @type {Record<string, unknown>} */ (isObject(value) ? value : {});
-
 /** The first of our versions that the other side has, too. @param {string[]} ours @param {unknown} theirs */
 const sharedVersion = (ours, theirs) =>
   ours.find((version) => Array.isArray(theirs) && theirs.includes(version));
@@ -264,8 +261,9 @@ export class McpClient {
     this.version = version;
     const info = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), SERVER_INFO);
     /** Its name and version, as it gave them. @type {Record<string, unknown> | undefined} */
-    this.serverInfo = isObject(info) ? objectOf(info) : undefined;
-    this.serverCapabilities = objectOf(getOwn(server, 'capabilities'));
+    this.serverInfo = isObject(info) ? copyRecord(info) : undefined;
+    /** What it can do, as it said. @type {Record<string, unknown>} */
+    this.serverCapabilities = copyRecord(getOwn(server, 'capabilities'));
     this.instructions = textOf(getOwn(server, 'instructions'));
   }
 
@@ -309,7 +307,7 @@ export class McpClient {
    */
   async request(method, params, options = {}) {
     if (!this.#envelope) return this.#peer.request(method, params, options);
-    const _meta = { ...objectOf(getOwn(params, '_meta')), ...this.#envelope };
+    const _meta = { .../** @type {object} */ (getOwn(params, '_meta')), ...this.#envelope };
     const asked = { ...params, _meta };
     const controller = new AbortController();
     const answer = async (/** @type {unknown} */ what, /** @type {unknown} */ input) =>
@@ -368,7 +366,7 @@ export class McpClient {
       /** @type {RequestOptions['onTagged']} */
       const onTagged = ({ method, params }) => {
         if (method !== ACKNOWLEDGED) invokeReportingErrors(onChange, params, { method });
-        else resolve({ notifications: objectOf(getOwn(params, 'notifications')), ended, close });
+        else resolve({ notifications: copyRecord(getOwn(params, 'notifications')), ended, close });
       };
       const options = { signal: controller.signal, onTagged };
       const request = this.request(LISTEN, { notifications }, options).finally(release);
@@ -474,8 +472,8 @@ export class McpServer {
       const version = sharedVersion(LEGACY, [getOwn(params, 'protocolVersion')]) ?? LEGACY[0];
       this.#client = {
         version,
-        clientInfo: objectOf(getOwn(params, 'clientInfo')),
-        capabilities: objectOf(getOwn(params, 'capabilities')),
+        clientInfo: copyRecord(getOwn(params, 'clientInfo')),
+        capabilities: copyRecord(getOwn(params, 'capabilities')),
       };
       return { protocolVersion: version, serverInfo, ...self };
     });
@@ -615,8 +613,8 @@ function modernCaller(params) {
   const capabilities = getOwn(meta, CLIENT_CAPABILITIES);
   if (!isObject(capabilities))
     throw new RpcError(INVALID_PARAMS, `_meta lacks ${CLIENT_CAPABILITIES}`);
-  const clientInfo = objectOf(getOwn(meta, CLIENT_INFO));
-  return { version, clientInfo, capabilities: objectOf(capabilities) };
+  const clientInfo = copyRecord(getOwn(meta, CLIENT_INFO));
+  return { version, clientInfo, capabilities: copyRecord(capabilities) };
 }
 
 /** Throws unless a client can be asked all that a handler needs. @param {McpCaller} caller @param {unknown} result the handler's */

@@ -14,6 +14,8 @@ export function watchHeld() {
     if (!(target instanceof MessagePort) && !set.has(listener)) {
       set.add(listener);
       held.listeners++;
+      const gone = () => set.delete(listener) && held.listeners--;
+      if (options?.signal) add.call(options.signal, 'abort', gone);
     }
     return add.call(target, type, listener, options);
   };

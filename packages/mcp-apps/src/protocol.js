@@ -1,9 +1,5 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
-import { defined } from '../../rpc/src/message.js';
-
-export { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND } from '../../rpc/src/errors.js';
-export { defined };
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
@@ -49,6 +45,9 @@ export const STATE = 'abp-bridge/state';
 export const knows = (capabilities, word) =>
   getOwn(getOwn(capabilities, 'experimental'), word) !== undefined;
 
+export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
 export const CANCELLED = -32800;
 /** What the protocol's text shows for a host that refuses. */
 export const REFUSED = -32000;
@@ -70,3 +69,9 @@ export const textsOf = (result) =>
     .filter((block) => getOwn(block, 'type') === 'text')
     .map((block) => getOwn(block, 'text'))
     .filter((text) => typeof text === 'string');
+
+/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
+export const defined = (members) =>
+  /** @type {T} */ (
+    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+  );

@@ -5,7 +5,6 @@ import { reasonText } from '../../../js/common/errors.js';
 import { offAbort } from '../../../js/common/signals.js';
 import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
-import { defined } from './message.js';
 
 /** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
 
@@ -19,7 +18,8 @@ const PLATFORMS = new Map([
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-  return defined({ outcome, report: getOwn(told, 'report'), progress: getOwn(told, 'progress') });
+  const said = ['report', 'progress'].map((name) => [name, getOwn(told, name)]);
+  return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }
 
 /** What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody else may want to hear. */

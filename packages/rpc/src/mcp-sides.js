@@ -26,7 +26,6 @@ import {
   METHOD_NOT_FOUND,
   RpcError,
 } from './errors.js';
-import { defined } from './message.js';
 
 /** @import { Listener, Peer, RequestOptions } from './peer.js' */
 /** @import { ReceivedCall } from './received-call.js' */
@@ -118,8 +117,10 @@ async function gatherInput(result, controller, ask) {
   ]);
   const requestState = getOwn(result, 'requestState');
   try {
-    const given = Object.fromEntries(await Promise.all(answers));
-    return defined({ inputResponses: inputs.length ? given : undefined, requestState });
+    return {
+      ...(inputs.length && { inputResponses: Object.fromEntries(await Promise.all(answers)) }),
+      ...(requestState !== undefined && { requestState }),
+    };
   } catch (error) {
     controller.abort(abortError('Another input that was needed at the same time failed', error));
     throw error;
@@ -466,7 +467,7 @@ export class McpServer {
     this.#peer = peer;
     this.#info = serverInfo;
     this.#capabilities = capabilities;
-    const self = defined({ capabilities, instructions });
+    const self = { capabilities, ...(instructions !== undefined && { instructions }) };
     peer.screen = requireEra;
     peer.handle('initialize', (params) => {
       const version = sharedVersion(LEGACY, [getOwn(params, 'protocolVersion')]) ?? LEGACY[0];

@@ -36,12 +36,6 @@ export const message = ({ id, method, params }) => ({
   ...(params !== undefined && { params }),
 });
 
-/** An object without those members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const defined = (members) =>
-  /** @type {T} */ (
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
-  );
-
 /** Whether something is a message, or a batch of them: a window has other traffic, too. @param {unknown} data */
 export const isMessage = (data) =>
   getOwn(Array.isArray(data) ? data[0] : data, 'jsonrpc') === '2.0';

@@ -7,7 +7,6 @@ import { saysTimeout } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
-import { defined } from './message.js';
 import { reportingTaskOf, taskOf } from './task-progress.js';
 
 /** @import { Answer } from './made-call.js' */
@@ -23,8 +22,14 @@ import { reportingTaskOf, taskOf } from './task-progress.js';
 const ENDED = /** @type {rpc.Handle} */ (-1);
 
 /** What became of the work. @param {abp.Fate} fate @param {{ report?: unknown, progress?: unknown }} [said] by its handler */
-const told = (fate, { report, progress } = {}) =>
-  defined({ outcome: abp.FATES[fate], report, progress: keptReport(progress) });
+function told(fate, { report, progress } = {}) {
+  const reached = keptReport(progress);
+  return {
+    outcome: abp.FATES[fate],
+    ...(report !== undefined && { report }),
+    ...(reached !== undefined && { progress: reached }),
+  };
+}
 
 /** A received request. Handlers get it as their second argument: the members that they may use can be destructured. */
 export class ReceivedCall {
@@ -248,7 +253,7 @@ export class ReceivedCall {
     if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
     if (this.#threwCancelled) return getOwn(this.#answer, 'error');
     const data = dialect.cancelled?.(this.id);
-    return defined({ ...this.#peer.errorObject(rpc.RPC_CANCELLED), data });
+    return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
   }
 
   /**

@@ -18,7 +18,6 @@ import {
 } from '../../../../js/common/errors.js';
 import { requireOf } from '../../../../js/common/check-options.js';
 import { getOwn } from '../../../../js/common/values.js';
-import { INTERNAL_ERROR } from '../errors.js';
 
 /**
  * @typedef {object} Dialect
@@ -30,6 +29,9 @@ import { INTERNAL_ERROR } from '../errors.js';
  * @property {string} [subscribe] the method that opens a subscription, which its server may end by a cancel
  * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
  */
+
+/** JSON-RPC's code for a message that could not be sent. */
+const INTERNAL_ERROR = -32603;
 
 /** An error answer. @param {unknown} id of the request @param {number} code @param {string} message */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });

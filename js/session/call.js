@@ -149,17 +149,11 @@ export class Call {
     if (timeout || parent) endpoint.machine.advance();
     onAbort(signal, this);
     endpoint.begin(this, parent, (x, pointer) => {
-      const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
+      const length = endpoint.core.writeId(callId);
       if (callId !== undefined && !length) return abp.E_ID;
       const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
-      return x.request(
-        pointer,
-        length,
-        timeout,
-        flags,
-        parent,
-        stream ? limitOf(highWaterMark) : 0,
-      );
+      const bytes = stream ? limitOf(highWaterMark) : 0;
+      return x.request(pointer, length, timeout, flags, parent, bytes);
     });
     this.params = undefined; // They were sent.
   }
@@ -218,8 +212,11 @@ export class Call {
     const why = followed?.aborted ? followed.reason : this.reason;
     const words = reasonText(why);
     let reason = this.aborted || followed?.aborted ? (words ?? '') : given ? undefined : words;
-    if (isMade && outcome === abp.DISCONNECTED)
+    if (isMade && outcome === abp.DISCONNECTED) {
+      // What has come ends the session, and is no response.
       reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
+      given = undefined;
+    }
     return endpoint.core.response(kind, outcome, fate, {
       given,
       reason,

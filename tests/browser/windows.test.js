@@ -35,8 +35,10 @@ const isReady = (popup) => popup.waitForFunction(() => window.isReady);
 /** Begins a call, and returns its outcome when it has one. */
 async function hanging(agent, app) {
   const outcome = agent.evaluate(async () => {
-    const { error, metadata } = await window.client.call('hang');
-    return [error.code, metadata.outcome];
+    const { success, error, metadata, settled: _, ...more } = await window.client.call('hang');
+    // The page that goes says so, which is no response.
+    const stray = [...Object.keys(more), ...('details' in error ? ['details'] : [])];
+    return [error.code, metadata.outcome, ...stray];
   });
   await app.waitForFunction(() => window.calls === 1);
   return { outcome };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { connect } from '../../packages/main/src/index.js';
+import { TRANSPORTS } from '../contracts/channels.js';
 import { AGENT, keepAlive } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 import { WAYS } from '../support/ways.js';
@@ -273,6 +274,26 @@ describe('the caller tells', () => {
     assert.equal(error.code, 'DISCONNECTED');
     assert.equal(metadata.outcome, 'unknown');
   });
+
+  for (const { name, ends } of TRANSPORTS)
+    test(`of an app that says it is gone: unknown, and nothing else of what it said (${name})`, async (t) => {
+      const [agentEnd, appEnd] = await ends();
+      t.after(() => [agentEnd, appEnd].forEach((end) => end.close()));
+      const app = appEnd.plain();
+      const session = { sessionId: 's', features: { 'bridge.liveness': true }, capabilities: [] };
+      app.listen(({ type, id }) => {
+        if (type === 'initialize') app.post({ type: 'initialize-result', id, payload: session });
+        if (type === 'capabilities/call')
+          app.post({ type: 'bridge/bye', payload: { persisted: false, data: 'late' } });
+      });
+      const client = await connect(agentEnd.transport, { agent: AGENT });
+      const { success, error, metadata, ...more } = await client.call('work');
+      const { message, ...coded } = error;
+      assert.ok(message);
+      assert.deepEqual(coded, { code: 'DISCONNECTED', retryable: false });
+      assert.deepEqual([success, metadata], [false, { outcome: 'unknown' }]);
+      assert.deepEqual(Object.keys(more), []);
+    });
 
   test('of a client that closes: unknown, and of what it calls then: unstarted', async () => {
     const { raw, client } = await plain();

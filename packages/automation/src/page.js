@@ -12,7 +12,6 @@ import { milliseconds } from '../../../js/common/values.js';
 import { reasonUnsent } from '../../../js/wire/unsent.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
 import { foreignApp, inTime } from './foreign/foreign-app.js';
-import { ForeignCapabilities } from './foreign/foreign-capabilities.js';
 import { RelayTransport } from './foreign/relay-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
 import { modelContext } from './model-context.js';
@@ -93,8 +92,7 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
     const { ended } = lines;
     if (found === 'ours') return { transport: lines, ended };
     const app = remoteApp(lines, found === 'tools', (cause) => transport.lose(cause));
-    const capabilities = new ForeignCapabilities(app);
-    const transport = new RelayTransport(capabilities, () => lines.close(), limits);
+    const transport = new RelayTransport(app, () => lines.close(), limits);
     return { transport, ended };
   } catch (error) {
     release();

@@ -20,3 +20,16 @@ export function plainJson(key, value) {
   }
   return bytesToText.call(this, key, value);
 }
+
+/**
+ * A value as such a reader gets it.
+ * @param {unknown} value
+ * @param {(key: string, part: any) => unknown} [revive]
+ * @returns {any}
+ * @throws {TypeError} if JSON has nothing for it
+ */
+export function plain(value, revive) {
+  const text = JSON.stringify(value, plainJson);
+  if (text === undefined) throw new TypeError(`it is a ${typeof value}`);
+  return JSON.parse(text, revive);
+}

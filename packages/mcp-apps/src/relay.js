@@ -2,7 +2,6 @@
  * A view's tools as an app of others' making (packages/automation/src/foreign), for `connect`. The view owns the outcome of its
  * calls: nothing is decided here, and what it does not say is not claimed.
  */
-import { ForeignCapabilities } from '../../automation/src/foreign/foreign-capabilities.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, safely } from '../../../js/common/errors.js';
@@ -45,7 +44,8 @@ export class ViewTransport extends RelayTransport {
 
   /** @param {import('./host.js').Host} host @param {() => void} release called when it has ended */
   constructor(host, release) {
-    const app = new ForeignCapabilities({
+    /** @type {ForeignApp} */
+    const app = {
       open: (_params, hear) => this.#open(hear),
       call: (...call) => this.#call(...call),
       cancel: async (callId, reason) => {
@@ -54,7 +54,7 @@ export class ViewTransport extends RelayTransport {
         return { outcome: 'unknown' };
       },
       async close() {},
-    });
+    };
     super(app, release);
     this.#host = host;
   }

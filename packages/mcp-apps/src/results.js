@@ -5,7 +5,7 @@ import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { copyRecord, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
-import { plainJson } from '../../automation/src/plain-json.js';
+import { plain } from '../../automation/src/plain-json.js';
 import { becameIn } from './calls.js';
 import { OUTCOME, textsOf, defined } from './protocol.js';
 
@@ -71,17 +71,6 @@ async function plainResult(data) {
   const text = typeof read === 'string' ? read : JSON.stringify(read);
   const content = [{ type: 'text', text }, ...blocks];
   return { content, ...(isRecord(read) && { structuredContent: read }) };
-}
-
-/**
- * A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message.
- * @param {unknown} value
- * @param {(key: string, part: unknown) => unknown} [revive]
- */
-function plain(value, revive) {
-  const text = JSON.stringify(value, plainJson);
-  if (text === undefined) throw new TypeError(`it is a ${typeof value}`);
-  return JSON.parse(text, revive);
 }
 
 /** @param {string} data base64 @param {string} mimeType @param {number} at which of the result's */

@@ -71,18 +71,15 @@ export function walkBounded(value, bounds, { exceed, leaf, replace, name, leave,
   const enter = (value) => {
     if (Array.isArray(value)) {
       // What is too long is not even looked at, where that ends the walk.
-      let end = value.length > values ? [exceed(maxValues, 'values')] : [];
+      if (value.length > values) exceed(maxValues, 'values');
       /** @type {unknown[]} */
       const copy = [];
-      for (let i = 0; i < value.length; i++) {
-        if (values <= 0) {
-          end = [exceed(maxValues, 'values')];
-          break;
-        }
+      for (let i = 0, isOver = false; i < value.length && !isOver; i++) {
+        isOver = values <= 0;
         const part = visit(value[i]);
         if (copies) copy.push(part);
       }
-      return copies ? copy.concat(end) : value;
+      return copies ? copy : value;
     }
     if (value instanceof Map || value instanceof Set) {
       const copy = value instanceof Map ? new Map() : new Set();

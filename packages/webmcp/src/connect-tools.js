@@ -1,7 +1,6 @@
 /** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
 import { connect } from '../../main/src/connect.js';
 import { foreignApp } from '../../automation/src/foreign/foreign-app.js';
-import { ForeignCapabilities } from '../../automation/src/foreign/foreign-capabilities.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { REPORTERS } from '../../page/src/reporters.js';
 import { pageTools, readAnswer } from '../../automation/src/page-tools.js';
@@ -35,8 +34,7 @@ export async function connectTools(target, options, isLoaded) {
     let unwatch = () => {};
     const call = async (/** @type {Parameters<typeof app.call>} */ ...call) =>
       readAnswer(await app.call(...call));
-    const capabilities = new ForeignCapabilities({ ...app, call });
-    const transport = new RelayTransport(capabilities, () => unwatch(), rest.limits);
+    const transport = new RelayTransport({ ...app, call }, () => unwatch(), rest.limits);
     if (iframe) {
       const gone = () =>
         transport.lose(new AbpError('DISCONNECTED', 'The page was closed', { retryable: true }));

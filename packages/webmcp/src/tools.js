@@ -3,12 +3,13 @@ import { Client } from '../../../js/agent/client.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { wholeOf } from '../../page/src/grace.js';
 import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
+import { isLoopback } from '../../untrusted/src/addresses.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { isRecord } from '../../../js/common/values.js';
 import { unstarted } from '../../../js/wire/messages.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { portTransport } from '../../../js/transports/port.js';
-import { plainJson } from '../../automation/src/plain-json.js';
+import { plain } from '../../automation/src/plain-json.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { CALLS, CANCELLING, CallLog, RUNNING, callsTool, saidBy } from './call-log.js';
 import { warn } from '../../../js/common/development.js';
@@ -259,9 +260,7 @@ async function toPlain(data) {
   try {
     requireBounded(data, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });
     if (data === undefined) return undefined;
-    const text = JSON.stringify(await withBase64(data), plainJson);
-    if (text === undefined) throw new TypeError(`it is a ${typeof data}`);
-    return JSON.parse(text);
+    return plain(await withBase64(data));
   } catch (cause) {
     const why = `The result cannot be sent: ${toErrorObject(cause).message}`;
     throw new AbpError('OPERATION_FAILED', why, { cause });
@@ -269,13 +268,10 @@ async function toPlain(data) {
 }
 
 /** @param {import('../../../js/common/errors.js').ErrorObject} error */
-const plainError = ({ details, ...error }) =>
-  safely(() => JSON.parse(JSON.stringify({ ...error, details }, plainJson)), error);
+const plainError = ({ details, ...error }) => safely(() => plain({ ...error, details }), error);
 
 /** Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it. @param {string} origin */
 function isTrustworthy(origin) {
   const { protocol, hostname } = new URL(origin);
-  return (
-    protocol === 'https:' || /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-  );
+  return protocol === 'https:' || isLoopback(hostname);
 }

@@ -6,6 +6,7 @@ import { Connection } from '../../../../js/app/connection.js';
 import { AGENT } from '../../../../js/driver/abp-boundary.js';
 import { partOf } from '../../../page/src/grace.js';
 import { Receiver } from '../../../../js/transports/receiver.js';
+import { ForeignCapabilities } from './foreign-capabilities.js';
 
 export class RelayTransport extends Receiver {
   /** @type {readonly import('../../../../js/transports/transport.js').Feature[]} */
@@ -17,13 +18,13 @@ export class RelayTransport extends Receiver {
   #limits;
 
   /**
-   * @param {import('../../../../js/app/registry.js').Capabilities & { end?(reason: string): unknown }} registry calls the app, and ends its session
+   * @param {import('./foreign-app.js').ForeignApp} app
    * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's session has ended
    * @param {import('../../../../js/driver/abp-core.js').Limits} [limits] the agent's
    */
-  constructor(registry, onEnd, limits) {
+  constructor(app, onEnd, limits) {
     super();
-    this.#registry = registry;
+    this.#registry = new ForeignCapabilities(app);
     this.#onEnd = onEnd;
     // What its agent waits for is told before that gives up.
     this.#limits = { ...limits, grace: partOf(AGENT, limits) };
@@ -54,6 +55,6 @@ export class RelayTransport extends Receiver {
       this.#connection.closing ??= 'The agent has left';
       this.#connection.lost();
     }
-    void Promise.resolve(this.#registry.end?.('The agent disconnected')).then(this.#onEnd);
+    void this.#registry.end('The agent disconnected').then(this.#onEnd);
   }
 }

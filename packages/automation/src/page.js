@@ -3,7 +3,7 @@
  * packages/automation/src/index.js.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
-import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { bytesOf, bytesToText } from '../../binary/src/binary.js';
 import { fromText, toText } from './clone-codec.js';
 import { AbpError, reportError } from '../../../js/common/errors.js';
@@ -38,7 +38,7 @@ import { plainJson } from './plain-json.js';
 
 /** What is injected: the functions use nothing but each other. */
 const INJECTED = [
-  ...[bytesOf, fromBase64, toBase64, walkBounded, requireBounded, fromText, toText],
+  ...[bytesOf, fromBase64, toBase64, requireBounded, fromText, toText],
   ...[inTime, foreignApp, questions, pageAgent],
 ];
 /** What is injected besides for WebMCP's tools. */

@@ -1,9 +1,13 @@
 /** Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of payloads. */
-import { walkBounded } from '../../untrusted/src/bounds.js';
+import { isObject } from '../../../js/common/values.js';
 
-/** Characters of one string or name. */
+/** Characters of one string or name, and of all in a copy. */
 const MAX_TEXT = 20_000;
-const BOUNDS = { maxValues: 5000, maxCharacters: 2 ** 18, maxDepth: 12 };
+const MAX_CHARACTERS = 2 ** 18;
+const MAX_VALUES = 5000;
+const MAX_DEPTH = 12;
+/** What takes the place of what is too much. */
+const REST = '(…)';
 
 /** @param {string} text */
 const cut = (text) =>
@@ -16,15 +20,34 @@ const cut = (text) =>
  * @returns {unknown} a value that JSON can carry
  */
 export function readableCopy(value) {
+  let values = MAX_VALUES;
+  let characters = MAX_CHARACTERS;
+  const hasRoom = (/** @type {string} */ text) => (characters -= text.length) >= 0;
+  /** @param {unknown} value @param {object[]} path the objects that contain it @returns {unknown} */
+  const copyOf = (value, path) => {
+    if (--values < 0) return REST;
+    if (!isObject(value)) {
+      const shown = leaf(value);
+      return typeof shown !== 'string' || hasRoom(shown) ? shown : REST;
+    }
+    const words = describe(value);
+    if (words !== undefined) return words;
+    if (path.includes(value)) return '(circular)';
+    if (path.length >= MAX_DEPTH) return REST;
+    const isList = Array.isArray(value);
+    const copy = isList ? [] : {};
+    for (const key of isList ? value.keys() : Object.keys(value)) {
+      const name = cut(`${key}`);
+      const isRead = values > 0 && (isList || hasRoom(name));
+      const part = isRead ? copyOf(/** @type {any} */ (value)[key], [...path, value]) : REST;
+      const how = { writable: true, enumerable: true, configurable: true };
+      Object.defineProperty(copy, name, { value: part, ...how });
+      if (!isRead) break;
+    }
+    return copy;
+  };
   try {
-    return walkBounded(value, BOUNDS, {
-      copies: true,
-      exceed: (_limit, what) =>
-        what === 'cycles' ? '(circular)' : what === 'bits' ? '(bigint)' : '(…)',
-      leaf,
-      name: cut,
-      replace: describe,
-    });
+    return copyOf(value, []);
   } catch {
     return '(cannot be read)';
   }

@@ -1,8 +1,5 @@
 /**
- * The one walk over values from outside: it stops at its limits, whatever the value is.
- *
- * How it is made. `walkBounded` counts what it meets, and leaves to its visitor what becomes of it: `requireBounded` only throws,
- * others make copies, or count. addresses.js is the other half of this package: which hosts are on the public internet. Neither holds
+ * Limits of values from outside. addresses.js is the other half of this package: which hosts are on the public internet. Neither holds
  * anything, nor knows calls.
  */
 
@@ -18,110 +15,6 @@
  */
 
 /**
- * @typedef {object} Visitor What a walk does with what it meets. What its functions return is used where `copies` is true.
- * @property {(limit: number, what: string) => unknown} exceed called where a limit is reached: throws, or returns what takes the
- *   place of the part. The members of an object that are left are then skipped
- * @property {(value: unknown) => unknown} [leaf] takes each value that is no object
- * @property {(value: object) => unknown} [replace] takes each object; the walk enters those for which it returns undefined
- * @property {(name: string) => string} [name] takes the name of each member that is entered
- * @property {(value: object, values: number) => void} [leave] takes each object when its members have been visited, and how
- *   many values it has, itself included
- * @property {boolean} [copies] whether the walk makes copies of the objects that it enters
- */
-
-/**
- * Walks a value, depth first, and visits a part as often as it occurs. It uses nothing outside itself, so that it can be injected into
- * a page as text. Returns the copy, if the visitor wants one.
- * @param {unknown} value what to walk; reading it may throw @param {Bounds} bounds @param {Visitor} visitor
- */
-export function walkBounded(value, bounds, { exceed, leaf, replace, name, leave, copies }) {
-  const { maxValues = 2 ** 20, maxCharacters = 2 ** 26 } = bounds;
-  const { maxDepth = 1000, maxBigIntBits = 2 ** 14 } = bounds;
-  let values = maxValues;
-  let characters = maxCharacters;
-  /** The objects that contain the current value, outermost first. @type {object[]} */
-  const path = [];
-  /** @param {unknown} value @returns {unknown} */
-  const visit = (value) => {
-    if (--values < 0) return exceed(maxValues, 'values');
-    if (typeof value !== 'object' || value === null) {
-      if (typeof value === 'bigint' && BigInt.asIntN(maxBigIntBits, value) !== value) {
-        return exceed(maxBigIntBits, 'bits');
-      }
-      const taken = leaf ? leaf(value) : value;
-      if (typeof taken === 'string' && (characters -= taken.length) < 0) {
-        return exceed(maxCharacters, 'characters');
-      }
-      return taken;
-    }
-    const taken = replace?.(value);
-    if (taken !== undefined) return taken;
-    if (ArrayBuffer.isView(value)) return value;
-    // A cycle is never left by copying; else it ends where it is too deep.
-    if ((copies || path.length >= maxDepth) && path.includes(value)) return exceed(0, 'cycles');
-    if (path.length >= maxDepth) return exceed(maxDepth, 'levels');
-    path.push(value);
-    const before = values;
-    const copy = enter(value);
-    leave?.(value, before - values + 1);
-    path.pop();
-    return copy;
-  };
-  /** @param {any} value an object @returns {unknown} */
-  const enter = (value) => {
-    if (Array.isArray(value)) {
-      // What is too long is not even looked at, where that ends the walk.
-      if (value.length > values) exceed(maxValues, 'values');
-      /** @type {unknown[]} */
-      const copy = [];
-      for (let i = 0, isOver = false; i < value.length && !isOver; i++) {
-        isOver = values <= 0;
-        const part = visit(value[i]);
-        if (copies) copy.push(part);
-      }
-      return copies ? copy : value;
-    }
-    if (value instanceof Map || value instanceof Set) {
-      const copy = value instanceof Map ? new Map() : new Set();
-      for (const [key, inner] of value.entries()) {
-        if (values <= 0) {
-          exceed(maxValues, 'values');
-          break;
-        }
-        const part = visit(key);
-        if (copy instanceof Map) {
-          const made = visit(inner);
-          if (copies) copy.set(part, made);
-        } else if (copies) copy.add(part);
-      }
-      return copies ? copy : value;
-    }
-    /** @type {unknown} */
-    const copy = {};
-    for (const key in value) {
-      if (!Object.hasOwn(value, key)) continue;
-      const named = name ? name(key) : key;
-      const hasRoom = values > 0 && (characters -= named.length) >= 0;
-      const part = hasRoom
-        ? visit(value[key])
-        : values > 0
-          ? exceed(maxCharacters, 'characters')
-          : exceed(maxValues, 'values');
-      if (copies)
-        Object.defineProperty(copy, named, {
-          value: part,
-          writable: true,
-          enumerable: true,
-          configurable: true,
-        });
-      if (!hasRoom) break;
-    }
-    return copies ? copy : value;
-  };
-  return visit(value);
-}
-
-/**
  * Throws unless a value is within bounds. Its own cost is limited by the bounds, whatever the value is.
  *
  * Use it before you walk, copy or stringify a value that arrived by structured clone, or was built from such values:
@@ -133,20 +26,62 @@ export function walkBounded(value, bounds, { exceed, leaf, replace, name, leave,
  * For a list that should be short, checking the length is enough: `Array.isArray(list) && list.length <= MAX`.
  *
  * Bytes (buffers, views of them and Blobs) count as one value. An object with a `toJSON` method is not looked into: no
- * such object can come from the other side. The function uses only `walkBounded`, so that it can be injected into a page
+ * such object can come from the other side. The function uses nothing outside itself, so that it can be injected into a page
  * as text.
- * @param {unknown} value what to check
+ * @param {unknown} value what to check; reading it may throw
  * @param {Bounds} [bounds] the limits
+ * @param {(value: object, values: number) => void} [leave] takes each object when its members have been counted, and how many values it
+ *   has, itself included
  * @throws {RangeError} that names the limit
  * @throws {TypeError} if it is too deep because it contains itself
  */
-export function requireBounded(value, bounds = {}) {
-  walkBounded(value, bounds, {
-    replace: (/** @type {{ toJSON?: unknown }} */ object) =>
-      typeof object.toJSON === 'function' ? object : undefined,
-    exceed: (limit, what) => {
-      if (what === 'cycles') throw new TypeError('The value contains a cycle');
-      throw new RangeError(`The value has too many ${what}: the limit is ${limit}`);
-    },
-  });
+export function requireBounded(value, bounds = {}, leave = undefined) {
+  const { maxValues = 2 ** 20, maxCharacters = 2 ** 26 } = bounds;
+  const { maxDepth = 1000, maxBigIntBits = 2 ** 14 } = bounds;
+  let values = maxValues;
+  let characters = maxCharacters;
+  /** The objects that contain the current value, outermost first. @type {object[]} */
+  const path = [];
+  /** @param {boolean} holds @param {string} what @param {number} limit */
+  const check = (holds, what, limit) => {
+    if (!holds) throw new RangeError(`The value has too many ${what}: the limit is ${limit}`);
+  };
+  /** @param {string} text */
+  const count = (text) => check((characters -= text.length) >= 0, 'characters', maxCharacters);
+  /** Visits a value, depth first, as often as it occurs. @param {any} value */
+  const visit = (value) => {
+    check(--values >= 0, 'values', maxValues);
+    if (typeof value === 'string') count(value);
+    if (typeof value === 'bigint')
+      check(BigInt.asIntN(maxBigIntBits, value) === value, 'bits', maxBigIntBits);
+    if (typeof value !== 'object' || value === null) return;
+    if (typeof value.toJSON === 'function' || ArrayBuffer.isView(value)) return;
+    if (path.length >= maxDepth && path.includes(value))
+      throw new TypeError('The value contains a cycle');
+    check(path.length < maxDepth, 'levels', maxDepth);
+    path.push(value);
+    const before = values;
+    if (Array.isArray(value)) {
+      // What is too long is not even looked at.
+      check(value.length <= values, 'values', maxValues);
+      for (let i = 0; i < value.length; i++) visit(value[i]);
+    } else if (value instanceof Set) {
+      for (const part of value) visit(part);
+    } else if (value instanceof Map) {
+      for (const [key, part] of value) {
+        visit(key);
+        visit(part);
+      }
+    } else {
+      for (const key in value) {
+        if (!Object.hasOwn(value, key)) continue;
+        check(values > 0, 'values', maxValues);
+        count(key);
+        visit(value[key]);
+      }
+    }
+    leave?.(value, before - values + 1);
+    path.pop();
+  };
+  visit(value);
 }

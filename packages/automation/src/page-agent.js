@@ -5,6 +5,7 @@
  * packages/automation/src/foreign/foreign-app.js, packages/automation/src/clone-codec.js and what these use.
  */
 import { foreignApp } from './foreign/foreign-app.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { fromText, toText } from './clone-codec.js';
 
 /** @import { AppTransport } from '../../../js/app/expose.js' */
@@ -100,23 +101,16 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 
   // --- An app of this library ----------------------------------------------------------------------
 
-  /** @param {unknown} value @param {Set<unknown>} [seen] @returns {Blob[]} the Blobs in it */
-  function blobsIn(value, seen = new Set()) {
-    if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
-    if (seen.has(value)) return [];
-    seen.add(value);
-    const form = Object.prototype.toString.call(value).slice(8, -1);
-    if (form === 'Blob' || form === 'File') return [/** @type {Blob} */ (value)];
-    const isIterable = form === 'Map' || form === 'Set';
-    const members = isIterable ? [.../** @type {Set<unknown>} */ (value)] : Object.values(value);
-    return members.flatMap((part) => blobsIn(part, seen));
-  }
-
   /** Reads the Blobs of a result: it is sent as text. @param {unknown} value */
   async function prepare(value) {
-    let blobs;
+    /** @type {Set<Blob>} */
+    const blobs = new Set();
     try {
-      blobs = blobsIn(value);
+      // As much as is written.
+      requireBounded(value, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 }, (object) => {
+        const form = Object.prototype.toString.call(object);
+        if (/Blob|File/.test(form)) blobs.add(/** @type {Blob} */ (object));
+      });
     } catch {
       return value; // It cannot be sent, and that is said then.
     }

@@ -40,7 +40,6 @@ export class PageTransport extends Receiver {
   carries = ['streams'];
   #handle;
   #gone;
-  #release;
   #outgoing = '';
   #posted = 0;
   /** @type {Promise<void> | undefined} */
@@ -53,13 +52,11 @@ export class PageTransport extends Receiver {
   /**
    * @param {Handle<PageEnd>} handle
    * @param {AbortSignal} gone fires when the page is gone
-   * @param {() => void} release called when this has ended
    */
-  constructor(handle, gone, release) {
+  constructor(handle, gone) {
     super();
     this.#handle = handle;
     this.#gone = gone;
-    this.#release = release;
   }
 
   /** @param {unknown} message */
@@ -73,8 +70,7 @@ export class PageTransport extends Receiver {
 
   /** @override */
   end() {
-    const ended = () => (this.#release(), this.#hasEnded());
-    this.#leave().then(ended, ended);
+    this.#leave().then(this.#hasEnded, this.#hasEnded);
   }
 
   async #leave() {

@@ -7,7 +7,8 @@ import { requireBounded } from '../../untrusted/src/bounds.js';
 import { bytesOf, bytesToText } from '../../binary/src/binary.js';
 import { fromText, toText } from './clone-codec.js';
 import { AbpError, reportError } from '../../../js/common/errors.js';
-import { unless, whenAborted } from '../../../js/common/waiting.js';
+import { followSignal } from '../../../js/common/signals.js';
+import { unless } from '../../../js/common/waiting.js';
 import { milliseconds } from '../../../js/common/values.js';
 import { reasonUnsent } from '../../../js/wire/unsent.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
@@ -72,7 +73,7 @@ const ended = (what) =>
  */
 export async function connectToPage(target, { timeout = 10_000, signal, limits, webmcp }, after) {
   const page = target.page?.() ?? target;
-  const stop = new AbortController();
+  const { controller: stop, release: unfollow } = followSignal(signal);
   const closed = () => stop.abort(ended('page was closed'));
   const crashed = () =>
     stop.abort(
@@ -80,7 +81,6 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
     );
   /** `crash` is Playwright's, `error` is Puppeteer's. */
   const gone = Object.entries({ close: closed, crash: crashed, error: crashed });
-  const unfollow = whenAborted(signal, () => stop.abort(signal?.reason));
   const release = () => gone.forEach((event) => page.off?.(...event));
   for (const event of gone) page.on?.(...event);
   if (page.isClosed?.()) closed();
@@ -88,8 +88,9 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
   try {
     const ms = milliseconds(timeout);
     const { agent, found } = await agentIn(target, stop, ms, webmcp, after);
-    const lines = new PageTransport(agent, stop.signal, release);
+    const lines = new PageTransport(agent, stop.signal);
     const { ended } = lines;
+    void ended.then(release);
     if (found === 'ours') return { transport: lines, ended };
     const app = remoteApp(lines, found === 'tools', (cause) => transport.lose(cause));
     const transport = new RelayTransport(app, () => lines.close(), limits);

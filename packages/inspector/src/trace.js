@@ -321,9 +321,8 @@ export function lineOf(event) {
     case 'start':
       return `${about}: its turn has come`;
     case 'progress': {
-      const { percentage, progress: done, total } = progress ?? {};
-      const part = total > 0 ? `${done} of ${total}` : (done ?? '');
-      return `${about}: progress ${percentage === undefined ? part : `${Math.round(percentage)}%`}`;
+      const { percentage, progress: done = '' } = progress ?? {};
+      return `${about}: progress ${percentage === undefined ? done : `${Math.round(percentage)}%`}`;
     }
     case 'cancel':
       return `${about}: cancel${reason ? `: ${reason}` : ''}`;

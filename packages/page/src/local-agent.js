@@ -24,9 +24,8 @@ const OWN_FEATURES = ['bridge.streams', 'bridge.outcomes'];
 const noSession = () =>
   new AbpError('NOT_INITIALIZED', 'There is no session: begin one, or wait', { retryable: true });
 
-/** What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without an error. @param {any} options */
-const given = (/** @type {any} */ value, options) =>
-  options?.[TAKES_BYTES] ? value : withBase64(value);
+/** What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without an error. @param {any} value @param {any[]} rest its options */
+const given = (value, [options]) => (options?.[TAKES_BYTES] ? value : withBase64(value));
 
 /** The agent, which is the app's end of the transport, too: it outlasts the sessions. @implements {Transport} */
 export class LocalAgent {
@@ -86,9 +85,9 @@ export class LocalAgent {
   /**
    * Does something in the session; throws if there is none.
    * @template T
-   * @param {(client: Client) => T} act @param {unknown} [input] for a handler
+   * @param {(client: Client) => T} act @param {{ input?: unknown }} [made] options of a call
    */
-  async #inSession(act, input) {
+  async #inSession(act, { input } = {}) {
     if (input) throw new AbpError('NOT_SUPPORTED', 'window.abp does not support input streams');
     await this.#changed;
     if (this.#client?.connected) return act(this.#client);
@@ -151,26 +150,21 @@ export class LocalAgent {
 
   /** @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
   async call(capability, params, ...rest) {
-    const [options] = rest;
-    const { input, ...made } = this.#optionsOf(rest);
+    const made = this.#optionsOf(rest);
     let response;
     try {
-      response = await this.#inSession((client) => client.call(capability, params, made), input);
+      response = await this.#inSession((client) => client.call(capability, params, made), made);
     } catch (error) {
       return unstarted(error);
     }
-    return given(response, options);
+    return given(response, rest);
   }
 
   /** Calls a capability whose handler streams. @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
   async *stream(capability, params, ...rest) {
-    const [options] = rest;
-    const { input, ...made } = this.#optionsOf(rest);
-    const stream = await this.#inSession(
-      (client) => client.stream(capability, params, made),
-      input,
-    );
-    return given(yield* stream, options);
+    const made = this.#optionsOf(rest);
+    const stream = await this.#inSession((client) => client.stream(capability, params, made), made);
+    return given(yield* stream, rest);
   }
 
   /** The options of a call that mean something here. @param {any[]} rest what stands behind its params */

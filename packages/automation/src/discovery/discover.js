@@ -5,7 +5,6 @@
 import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
-import { iteratorOf } from '../../../../js/common/iterator-of.js';
 import { readHead } from './head-reader.js';
 import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from './manifest.js';
 import { milliseconds } from '../../../../js/common/values.js';
@@ -101,14 +100,23 @@ async function requestInPage(url, { accept, signal }) {
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
   });
-  /** @type {any} */
-  const chunks = iteratorOf(response.body ?? new Blob().stream());
   return {
     url: new URL(response.url),
     status: response.status,
     header: (name) => response.headers.get(name) ?? undefined,
-    body: { [Symbol.asyncIterator]: () => chunks },
+    body: chunksOf(response.body),
   };
+}
+
+/** Not every browser can iterate over a stream. @param {ReadableStream<Uint8Array> | null} stream */
+async function* chunksOf(stream) {
+  const reader = stream?.getReader();
+  try {
+    for (let part = await reader?.read(); part?.value; part = await reader?.read())
+      yield part.value;
+  } finally {
+    reader?.cancel().catch(() => {});
+  }
 }
 
 /**

@@ -89,7 +89,7 @@ const optionOf = (field) =>
   ({ max_id: 'maxIdLength', max_text: 'maxControlLength', remember_ms: 'rememberFor' })[field] ??
   field.replace(/_ms$/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
 
-/** Each field of a struct: its name, and its offset in bytes. */
+/** Each field of a struct: its name, its offset in bytes, and its type if that is a single number. */
 function fieldsOf(files, struct) {
   const source = files.map(read).join('\n');
   const body = new RegExp(`typedef struct ${struct} \\{([^}]*)\\}`).exec(source)?.[1];
@@ -103,7 +103,7 @@ function fieldsOf(files, struct) {
     if (!name) throw new Error(`${struct}: cannot read the field "${field}"`);
     const size = pointer ? 4 : (SIZES[type] ?? 4);
     at = Math.ceil(at / size) * size;
-    fields.push([name, at]);
+    fields.push([name, at, pointer || places ? undefined : type]);
     at += size * Number(places ?? 1);
   }
   return fields;
@@ -132,16 +132,19 @@ function* exportsOf(files, numbers) {
   }
 }
 
-/** Texts as the lines of a list. */
-const listOf = (texts) =>
-  texts
-    .map((text) => `'${text}',`)
+/** Parts of a list or an object as its lines. */
+const linesOf = (parts) =>
+  parts
+    .map((part) => `${part},`)
     .join(' ')
     .replace(/(.{1,98})( |$)/g, '  $1\n');
 
+/** Texts as the lines of a list. */
+const listOf = (texts) => linesOf(texts.map((text) => `'${text}'`));
+
 /** An object as a constant. */
 const tableOf = (as, entries) =>
-  `export const ${as} = {\n${entries.map(([key, value]) => `  ${key}: ${value},`).join('\n')}\n};`;
+  `// prettier-ignore\nexport const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
 
 /** Handles and the numbers of calls are 0 where there is none. */
 const brand = (type) =>
@@ -157,6 +160,11 @@ function generate(name) {
     struct,
     fieldsOf(headers, struct),
   ]);
+  const kept = layouts
+    .filter(([as]) => as === 'CONFIG')
+    .flatMap(([, , fields]) => fields.filter(([, , type]) => numbers.includes(type)))
+    .map(([key, , type]) => ` & { ${optionOf(key)}: ${nameOf(type)} }`)
+    .join('');
   const body = [
     // A bundler puts the number in its place.
     ...constants.map(([key, value, type]) => {
@@ -188,7 +196,7 @@ function generate(name) {
       return `\n/** By ${type}, as they stand on the wire. */\n// prettier-ignore\nexport const ${as} = /** @type {any[]} */ ([\n${list}]);`;
     }),
     `
-/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
+/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>${kept}>} Config */
 
 /**
  * What the module exports; ${boundary.at(-1)} says what each means.

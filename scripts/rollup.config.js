@@ -32,7 +32,7 @@ const ALONE = `packages/schemas/src/schema packages/automation/src/discovery/man
   packages/automation/src/foreign/relay-transport`;
 /** What other entries than the main one share. */
 const SHARED = {
-  'shared-parts': `common/turns packages/automation/src/foreign/foreign-app packages/automation/src/read-error
+  'shared-parts': `packages/automation/src/foreign/foreign-app packages/automation/src/read-error
     packages/page/src/grace packages/page/src/reporters`,
   'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
     packages/websocket/src/json-text`,

@@ -210,8 +210,8 @@ export class Client {
    * @type {{ id: string, rememberFor: number } | undefined}
    */
   memory = undefined;
-  /** Of the last session that began, which may have ended. @type {Endpoint | undefined} */
-  #endpoint;
+  /** Of the last session that began, which may have ended. Before there was one nobody has the client. @type {Endpoint} */
+  #endpoint = /** @type {any} */ (undefined);
   /** Stops watching the app's iframe, or this page. */
   #unwatch = () => {};
   /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
@@ -418,9 +418,8 @@ export class Client {
    * for await (const word of client.stream('story.tell', {}, { signal })) say(word);
    */
   stream(name, ...rest) {
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const options = /** @type {CallOptions | undefined} */ (rest[1]);
-    return endpoint.stream(
+    return this.#endpoint.stream(
       ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
       (loading) => {
         rest[0] = /** @type {any} */ (kept(rest[0], options?.transfer));
@@ -482,7 +481,7 @@ export class Client {
     if (odd) tell((dev) => dev.warnOfUnread('a call', options, CALL_OPTIONS));
     if (retry) return this.#callAgain(name, kept(params), options);
     if (!streams) return this.#call(name, params, options);
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const endpoint = this.#endpoint;
     const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
       withInput(input, (given) => this.#call(name, params, { ...options, stream, input: given }));
     if (endpoint.streams) return begin(endpoint.streams);
@@ -516,7 +515,7 @@ export class Client {
   /** @param {string} name @param {unknown} params @param {MadeOptions} options @returns {Promise<Response>} */
   #call(name, params, options) {
     if (this.#closed) return Promise.resolve(unstarted(CLOSED));
-    const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
+    const response = makeCall(this.#endpoint, name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
@@ -551,9 +550,8 @@ export class Client {
   cancel(callId, reason) {
     if (this.#beginning) return this.#beginning.then(() => this.cancel(callId, reason));
     return new Promise((resolve) => {
-      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
       if (this.#closed) resolve(unanswered(callId, unstarted(CLOSED)));
-      else cancelById(endpoint, callId, reason, resolve);
+      else cancelById(this.#endpoint, callId, reason, resolve);
     });
   }
 
@@ -654,7 +652,7 @@ export class Client {
       if (!call.hasEnded) call.finish(response);
     },
     onSession: (state, message) => {
-      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      const endpoint = this.#endpoint;
       const { signal } = this.#way.attempt;
       const settle = this.#settle;
       this.#settle = undefined;

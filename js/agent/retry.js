@@ -5,8 +5,8 @@
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../common/errors.js';
+import { offAbort, onAbort } from '../common/signals.js';
 import { milliseconds } from '../common/values.js';
-import { whenAborted } from '../common/waiting.js';
 import { OUTCOME, isOpen } from '../wire/messages.js';
 
 export { supportOf } from '../session/capability-support.js';
@@ -69,18 +69,17 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
  * @returns {Promise<void>} never rejects
  */
 export function wait(ms, signal, other) {
-  /** @type {() => void} */
-  let release;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const first = new Promise((/** @type {(value?: any) => void} */ resolve) => {
-    if (ms !== Infinity) timer = setTimeout(resolve, milliseconds(ms));
-    release = whenAborted(signal, resolve);
-    other?.then(resolve, resolve);
-  });
-  return first.finally(() => {
-    clearTimeout(timer);
-    release();
+  return new Promise((resolve) => {
+    const record = { handleEvent: () => end() };
+    const timer = ms === Infinity ? undefined : setTimeout(() => end(), milliseconds(ms));
+    const end = () => {
+      clearTimeout(timer);
+      offAbort(signal, record);
+      resolve();
+    };
+    if (signal?.aborted) return end();
+    onAbort(signal, record);
+    other?.then(end, end);
   });
 }
 

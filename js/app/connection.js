@@ -38,19 +38,15 @@ export class Connection extends Endpoint {
   #options;
 
   /**
-   * @param {object} options
-   * @param {{ id: string, name: string, version: string, description?: string }} options.app
-   * @param {import('./registry.js').Capabilities} options.registry
-   * @param {import('./expose.js').AppTransport} options.transport
-   * @param {import('../driver/abp-core.js').Limits} [options.limits]
-   * @param {boolean} [options.restart]
-   * @param {'frames' | 'none'} [options.upgrade] `'none'` for nothing beyond the published protocol
-   * @param {(session: Session) => void} [options.onSession]
-   * @param {(session: Session) => void} [options.onSessionEnd]
-   * @param {(ended: Connection) => void} options.onEnd
-   * @param {() => Promise<import('../types/parts.js').Memory>} [options.memory] what is remembered for agents that come back
-   * @param {{ id: string, rememberFor: number }} [options.named] what the agent is told of the memory of keys
-   * @param {import('../session/observers.js').Observers} [options.observers]
+   * @param {import('./expose.js').ServeOptions & {
+   *   app: { id: string, name: string, version: string, description?: string },
+   *   registry: import('./registry.js').Capabilities,
+   *   transport: import('./expose.js').AppTransport,
+   *   onEnd: (ended: Connection) => void,
+   *   memory?: () => Promise<import('../types/parts.js').Memory>,
+   *   named?: { id: string, rememberFor: number },
+   *   observers?: import('../session/observers.js').Observers,
+   * }} options `memory` is what is remembered for agents that come back, and `named` what they are told of the memory of keys
    */
   constructor(options) {
     const { registry, transport, upgrade, memory } = options;

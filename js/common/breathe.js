@@ -6,6 +6,8 @@ import { tell } from './development.js';
 
 /** How long a thread works before it returns to the event loop, in ms. */
 const SLICE = 8;
+/** Messages of a peer that are processed before timers and other connections get their turn. */
+export const MAX_MESSAGES_PER_TURN = 1024;
 
 /** When the next turn is due, in ms of `performance.now()`. */
 let due = 0;
@@ -54,7 +56,7 @@ export const breatherOf = (name, stop) => () => {
   /** @type {unknown} */
   let isAwaited;
   const pause = breathe()?.then(() =>
-    isAwaited ? stop() : tell((dev) => dev.warnOfBreathe(name)),
+    isAwaited ? stop() : tell((dev) => dev.warnOfHandler(name, 'hasty')),
   );
   // Whoever awaits a promise, or hands it on, reads this of it.
   const get = () => (isAwaited = Promise);

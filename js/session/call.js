@@ -343,7 +343,7 @@ export class Call {
     if (fate === abp.FATE_UNSTARTED) this.leave();
     // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
     const isLeft = fate === abp.FATE_RUNNING && !this.hasEnded && !given && endpoint.ready;
-    if (isLeft && !this.seldom.onStop) tell((dev) => dev.warnOfHandler(String(this.name)));
+    if (isLeft && !this.seldom.onStop) tell((dev) => dev.warnOfHandler(this.name, 'busy'));
     const isValue = outcome === abp.COMPLETED && given.success;
     const response = isValue
       ? { success: true, data: given.data }

@@ -24,8 +24,7 @@ import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call } from './call.js';
 import { rejectionOf } from './rejection.js';
 
-/** @import { Transport } from '../transports/transport.js' */
-/** @import { MessageKind } from '../wire/messages.js' */
+/** @import { MessageKind, Transport } from '../transports/transport.js' */
 /** @typedef {import('../driver/machine.js').Acts<any, any, object | string | undefined, abp.ErrorCode>} Acts */
 
 /**

@@ -56,35 +56,24 @@ export function listenToPort(port, listener, worker) {
   const emits = !port.addEventListener;
   const emitsMessages = emits && !port.start;
   let spoke = false;
+  /** Ports are only offered by window messages. Any that come here are ignored: reading `ports` costs time. @param {any} message */
+  const hear = (message) => {
+    spoke = true;
+    listener.receive(emitsMessages ? message : message.data);
+  };
+  /** A worker survives an uncaught error, unless its script failed to load. @param {any} error */
+  const fail = (error) => (emits || !spoke) && listener.lose(emits ? error : startError(error));
+  /** A message that cannot be deserialised here: shared memory of another site, say. */
+  const misread = () =>
+    listener.receiveUnreadable(new AbpError('PARSE_ERROR', 'A message could not be deserialized'));
   /** @type {[any, string, (event: any) => void][]} */
   const listeners = [
-    // Ports are only offered by window messages. Any that come here are ignored: reading `ports` costs time.
-    [
-      port,
-      'message',
-      (message) => {
-        spoke = true;
-        listener.receive(emitsMessages ? message : message.data);
-      },
-    ],
-    // A message that cannot be deserialised here: shared memory of another site, say.
-    [
-      port,
-      'messageerror',
-      () =>
-        listener.receiveUnreadable(
-          new AbpError('PARSE_ERROR', 'A message could not be deserialized'),
-        ),
-    ],
+    [port, 'message', hear],
+    [port, 'messageerror', misread],
     // Ports of Node and Electron report when the other end closes; those of browsers do not.
     [port, 'close', () => listener.lose()],
-    // Nothing reports that a page's worker was terminated or closed itself. A worker survives an uncaught error, unless
-    // its script failed to load.
-    [
-      worker,
-      'error',
-      (error) => (emits || !spoke) && listener.lose(emits ? error : startError(error)),
-    ],
+    // Nothing reports that a page's worker was terminated or closed itself.
+    [worker, 'error', fail],
     [worker, 'exit', (code) => listener.lose(new Error(`it exited with code ${code}`))],
   ];
   const stop = emits

@@ -19,8 +19,13 @@
  */
 
 /**
- * What the caller of `post` says about a message.
- * @typedef {import('../wire/messages.js').MessageKind} MessageKind
+ * What may become of a message that cannot be sent at once, as the caller of `post` says. One without a kind must be sent.
+ *
+ * - `request`: its caller can be told to try later. While too much waits to be sent, a transport may throw an error with
+ *   code `RATE_LIMITED` instead of sending it.
+ * - `droppable`: a later message replaces it, as with progress. While too much waits to be sent, it may be left out.
+ * - `greeting`: it holds no secret, and may be sent before it is known who listens.
+ * @typedef {'request' | 'droppable' | 'greeting'} MessageKind
  */
 
 /**

@@ -4,16 +4,6 @@ import { toErrorObject } from '../common/errors.js';
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
- * What may become of a message that cannot be sent at once. One without a kind must be sent.
- *
- * - `request`: its caller can be told to try later. While too much waits to be sent, a transport may throw an error with
- *   code `RATE_LIMITED` instead of sending it.
- * - `droppable`: a later message replaces it, as with progress. While too much waits to be sent, it may be left out.
- * - `greeting`: it holds no secret, and may be sent before it is known who listens.
- * @typedef {'request' | 'droppable' | 'greeting'} MessageKind
- */
-
-/**
  * @typedef {object} ProgressInfo How far a call has come.
  * @property {string | number} operationId the `progressToken`
  * @property {number} progress

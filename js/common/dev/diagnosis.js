@@ -1,10 +1,16 @@
-/** Says why a handshake had no answer. Loaded when that has happened: what is said here is long. */
-import { AbpError, safely } from '../errors.js';
+/** Says why there is no session: no core, no way to the app, or no answer. Loaded when that has happened: what is said here is long. */
+import { AbpError, reasonText, safely } from '../errors.js';
 import { getOwn } from '../values.js';
 import { warn } from '../warnings.js';
 
 /** The origin of a sandboxed frame. */
 const OPAQUE = 'null';
+
+/** The core cannot be loaded as JavaScript either. @param {unknown} cause why not */
+export function withoutCore(cause) {
+  const why = `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)}`;
+  return new AbpError('NOT_SUPPORTED', `${why} (docs/errors.md#webassembly)`, { cause });
+}
 
 /**
  * What is known of a handshake that had no answer.
@@ -20,45 +26,25 @@ const OPAQUE = 'null';
 /**
  * Makes the error of a handshake that had no answer.
  * @param {Unanswered} unanswered
- * @param {() => unknown} [isWaiting] whether the answer is still waited for: then the console says what is known
+ * @param {() => boolean} isWaiting whether the answer is still waited for: then the console says what is known by now
  * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there was one
  */
 export async function errorOf(unanswered, isWaiting) {
-  const { iframe, limit, unread } = unanswered;
+  const { iframe, origin, heard, limit, unread } = unanswered;
   const blocked = iframe && (await blockedReason(iframe));
-  if (isWaiting?.()) warnEarly(unanswered, blocked);
-  const cause = refusalIn(unanswered);
-  const why = cause
-    ? refused(cause)
-    : (blocked ?? knownReason(unanswered) ?? likelyReason(unanswered));
-  const within = limit ? ` within ${limit} ms` : '';
-  return new AbpError('TIMEOUT', `The app did not answer with a session${within}: ${why}`, {
-    retryable: true,
-    cause,
-    details: unread ? { unread } : undefined,
-  });
-}
-
-/**
- * Says in the console why there is no answer yet, if that is known before time is up. A page that still loads is waited for.
- * @param {Unanswered} unanswered
- * @param {string} [blocked] why the browser does not load the frame
- */
-function warnEarly(unanswered, blocked) {
-  const cause = refusalIn(unanswered);
-  const why = cause ? refused(cause) : (blocked ?? knownReason(unanswered));
-  const { iframe } = unanswered;
+  const refusal = getOwn(getOwn(heard, 'payload'), 'error');
+  const cause = refusal ? AbpError.from(/** @type {any} */ (refusal)) : undefined;
+  const known = cause ? refused(cause) : (blocked ?? knownReason(unanswered));
+  // A page that still loads is waited for.
   const loads =
     iframe?.getAttribute('src') &&
     safely(() => iframe.contentWindow?.location.href, '') === 'about:blank' &&
-    addressReason(iframe, unanswered.origin) === undefined;
-  if (why && (blocked || !loads)) warn(`the app has not answered yet: ${why}`);
-}
-
-/** @param {Unanswered} unanswered */
-function refusalIn({ heard }) {
-  const refusal = getOwn(getOwn(heard, 'payload'), 'error');
-  return refusal ? AbpError.from(/** @type {any} */ (refusal)) : undefined;
+    addressReason(iframe, origin) === undefined;
+  if (isWaiting() && known && (blocked || !loads)) warn(`the app has not answered yet: ${known}`);
+  const within = limit ? ` within ${limit} ms` : '';
+  const why = `The app did not answer with a session${within}: ${known ?? likelyReason(unanswered)}`;
+  const details = unread ? { unread } : undefined;
+  return new AbpError('TIMEOUT', why, { retryable: true, cause, details });
 }
 
 /**
@@ -68,34 +54,28 @@ function refusalIn({ heard }) {
  * @param {number} [amount] how many ports it sent, or how many ms its transport may take
  */
 export function unreachableError(lacking, amount) {
-  switch (lacking) {
-    case 'transport':
-      return new AbpError(
-        'TIMEOUT',
-        `The function given to connect did not return a transport within ${amount} ms (docs/errors.md#no-answer)`,
-        { retryable: true },
-      );
-    case 'port':
-      return new AbpError(
-        'TRANSPORT_ERROR',
-        'This port was closed with its session: give connect a new port, or a function that opens one',
-      );
-    case 'ports':
-      return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${amount}`);
-    case 'identity':
-      return new AbpError(
-        'NOT_SUPPORTED',
-        'A sandboxed app must use a port: only a port identifies its document',
-      );
-    case 'sessionId':
-      return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
-  }
-  return new AbpError(
-    'INVALID_PARAMS',
-    lacking === 'document'
-      ? 'The iframe is not in a document: append it first'
-      : `The iframe's sandbox lacks ${lacking}: add it${lacking === 'allow-scripts' ? '' : `, or connect with origin: '${OPAQUE}'`} (docs/errors.md#sandbox)`,
-  );
+  /** @type {Record<string, [code: string, message: string]>} */
+  const known = {
+    transport: [
+      'TIMEOUT',
+      `The function given to connect did not return a transport within ${amount} ms (docs/errors.md#no-answer)`,
+    ],
+    port: [
+      'TRANSPORT_ERROR',
+      'This port was closed with its session: give connect a new port, or a function that opens one',
+    ],
+    ports: ['TRANSPORT_ERROR', `The app agreed to a port but sent ${amount}`],
+    identity: [
+      'NOT_SUPPORTED',
+      'A sandboxed app must use a port: only a port identifies its document',
+    ],
+    sessionId: ['SESSION_INVALID', 'The app answered initialize without a sessionId'],
+    document: ['INVALID_PARAMS', 'The iframe is not in a document: append it first'],
+  };
+  const or = lacking === 'allow-scripts' ? '' : `, or connect with origin: '${OPAQUE}'`;
+  const sandbox = `The iframe's sandbox lacks ${lacking}: add it${or} (docs/errors.md#sandbox)`;
+  const [code, message] = known[lacking] ?? ['INVALID_PARAMS', sandbox];
+  return new AbpError(code, message, { retryable: lacking === 'transport' });
 }
 
 /** @param {AbpError} cause */

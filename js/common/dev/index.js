@@ -6,4 +6,3 @@ export { warnOfUnread } from './unread-options.js';
 export * from './app.js';
 export { explain } from './explain.js';
 export * from './unsent.js';
-export { withoutCore } from './core.js';

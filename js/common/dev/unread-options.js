@@ -1,6 +1,6 @@
 /** Warns of options that nothing reads. */
 import { similarName } from '../similar-name.js';
-import { warn } from '../warnings.js';
+import { warnOnce } from '../warnings.js';
 
 /** @import { Kinds } from '../check-options.js' */
 
@@ -12,11 +12,6 @@ const LIMITS = {
   streamBytes: 'a number', streamChunks: 'a number',
 };
 
-/** Names of options that were warned of. */
-const MAX_WARNED = 100;
-/** @type {Set<string>} */
-const warned = new Set();
-
 /**
  * Warns once of each option, or member, that nothing reads.
  * @param {string} who whose they are
@@ -26,13 +21,12 @@ const warned = new Set();
 export function warnOfUnread(who, options, kinds) {
   const names = Object.keys(kinds);
   for (const name of Object.keys(options ?? {})) {
-    const id = `${who} ${name}`;
-    if (names.includes(name) || warned.has(id) || warned.size >= MAX_WARNED) continue;
-    warned.add(id);
+    if (names.includes(name)) continue;
     const near = similarName(name, names);
     const hint = near === undefined ? `it has ${names.join(', ')}` : `did you mean ${near}?`;
     const what = /^(capability|the definition)/.test(who) ? 'member' : 'option';
-    warn(`${who} has no ${what} ${name.slice(0, 64)}: ${hint} (docs/errors.md#warnings)`);
+    const said = `${who} has no ${what} ${name.slice(0, 64)}`;
+    warnOnce(said, `${said}: ${hint} (docs/errors.md#warnings)`, LIMITS);
   }
   if (kinds.limits) warnOfUnread('limits', options?.limits, LIMITS);
 }

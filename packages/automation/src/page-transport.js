@@ -5,7 +5,7 @@
  */
 import { safely } from '../../../js/common/errors.js';
 import { unless } from '../../../js/common/waiting.js';
-import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
+import { MAX_MESSAGES_PER_TURN, inAnotherTurn } from '../../../js/common/breathe.js';
 import { fromText, toText } from './clone-codec.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
@@ -124,7 +124,7 @@ export class PageTransport extends Receiver {
         // Blank lines are not messages.
         if (line) this.receive(safely(() => fromText(line), null));
         if (++lines % MAX_MESSAGES_PER_TURN === 0)
-          await new Promise((done) => inLaterTurn(() => done(0)));
+          await new Promise((done) => inAnotherTurn(() => done(0)));
         if (this.stopped) return;
       }
       partial += text.slice(from);

@@ -8,7 +8,7 @@
  */
 import { requireOptions, requireValues } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
-import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
+import { MAX_MESSAGES_PER_TURN, inAnotherTurn } from '../../../js/common/breathe.js';
 import { messageToText } from '../../websocket/src/json-text.js';
 import { BLANK, HeaderFraming, LineFraming } from './framing.js';
 import { Receiver } from '../../../js/transports/receiver.js';
@@ -202,7 +202,7 @@ class StreamTransport extends Receiver {
     }
     if (this.stopped) return;
     this.source.pause();
-    inLaterTurn(() => {
+    inAnotherTurn(() => {
       this.#reading = false;
       this.#read();
       if (!this.#reading) this.source.resume();

@@ -19,7 +19,7 @@ const LATER = {
   'app-parts': 'app/goes-on app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
     common/dev/unread-options common/dev/unsent`,
-  'agent-parts': 'agent/answers agent/retry session/capability-support',
+  'agent-parts': 'agent/answers agent/retry session/cancel-answer session/capability-support',
   streams: 'session/streams',
   memory: 'packages/keys/src/local-store packages/keys/src/memory',
   trace: 'packages/inspector/src/trace',

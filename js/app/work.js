@@ -1,5 +1,7 @@
 /** What the handler of an app's call does, from its start until its response. */
 import * as abp from '../driver/abp-boundary.js';
+import { due, inAnotherTurn } from '../common/breathe.js';
+import { tell } from '../common/development.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn } from '../common/values.js';
 import { OUTCOME, readResponse } from '../wire/messages.js';
@@ -102,6 +104,17 @@ function saidOf({ seldom, given: { metadata } = NOTHING }) {
 const isPassedOn = ({ seldom: { above } }) =>
   !above || (above.seldom.follows === true && isPassedOn(above));
 
+/** Ms without a turn from which on a handler may have blocked its thread. */
+const LONG = 250;
+
+/** Tells of its cancel if that was there, unread, before it ended: two turns later that has been read. @param {Call} call */
+function lookBack({ endpoint, name, key, options }) {
+  endpoint.late = (id) => {
+    if (id === (key ?? options.id)) tell((dev) => dev.warnOfHandler(name, 'deaf'));
+  };
+  inAnotherTurn(() => inAnotherTurn(() => (endpoint.late = undefined)));
+}
+
 /**
  * Completes the response of a call.
  * @param {Call} call
@@ -113,8 +126,12 @@ export function complete(call, response, outcome, fate) {
   if (fate === abp.FATE_RUNNING) call.rare.runsOn = true;
   /** @type {Record<string, unknown>} */
   const metadata = {};
-  if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED)
-    metadata.duration = Math.round(performance.now()) - call.started;
+  if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED) {
+    const now = Math.round(performance.now());
+    metadata.duration = now - call.started;
+    // A message that was read meanwhile, or a breath, was a turn.
+    if (now - Math.max(call.started, call.endpoint.machine.tickedAt, due) > LONG) lookBack(call);
+  }
   Object.assign(metadata, response.metadata);
   if (response.success) {
     const cached = call.given.metadata?.cached;

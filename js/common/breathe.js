@@ -10,7 +10,7 @@ const SLICE = 8;
 export const MAX_MESSAGES_PER_TURN = 1024;
 
 /** When the next turn is due, in ms of `performance.now()`. */
-let due = 0;
+export let due = 0;
 /** The turn that everyone in this thread waits for, if any. @type {Promise<void> | undefined} */
 let turn;
 

@@ -15,7 +15,8 @@ export class CoreDriver {
   #armedFor = 0;
   /** How many calls wait for the other side. */
   #waiting = 0;
-  #tickedAt = 0;
+  /** When it was told that last, before a message was read. */
+  tickedAt = 0;
   /** The core has trapped and is not used any more. */
   failed = false;
 
@@ -30,8 +31,8 @@ export class CoreDriver {
   /** Tells the core the time, unless hardly any has passed. @returns {number} now, in ms */
   tick() {
     const now = performance.now();
-    if (now - this.#tickedAt >= CLOCK_STEP) {
-      this.#tickedAt = now;
+    if (now - this.tickedAt >= CLOCK_STEP) {
+      this.tickedAt = now;
       this.advance(now);
     }
     return now;

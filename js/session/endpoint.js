@@ -97,6 +97,8 @@ export class Endpoint {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
+  /** Takes the key or the callId of each cancel that comes just after a long call has ended. @type {((id: unknown) => void) | undefined} */
+  late;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
@@ -339,6 +341,8 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
+        this.late?.(key);
+        break;
       case FrameKind.CREDIT:
         break;
       case FrameKind.TEXT:
@@ -615,6 +619,7 @@ export class Endpoint {
   /** @type {Acts['send']} */
   send(arg, record, text) {
     const { frames } = this;
+    if (arg === abp.MSG_CANCEL_RESULT) this.late?.(getOwn(getOwn(text, 'payload'), 'callId'));
     if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
     else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.

@@ -1,7 +1,9 @@
 // What the authors of apps and agents get wrong is told where it is wrong, and to whom it belongs.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
@@ -849,4 +851,111 @@ describe('an agent is told of', () => {
       });
     });
   }
+});
+
+describe('a cancel that is read only when its call has ended', () => {
+  // Each call is cancelled when its handler says so, which then goes on: by its signal, or by its id.
+  const AGENT_IN_A_THREAD = `
+    const { workerData, parentPort } = require('node:worker_threads');
+    const { entry, port, cell, names, upgrade, byId } = workerData;
+    import(entry).then(async ({ connect }) => {
+      const client = await connect(port, { agent: { name: 'a', version: '1' }, upgrade });
+      for (const [callId, name] of names.entries()) {
+        const controller = new AbortController();
+        const options = byId ? { callId: String(callId) } : { signal: controller.signal };
+        const pending = client.call(name, {}, options);
+        if (name.endsWith('interrupted')) client.call('interrupt');
+        await new Promise(setImmediate);
+        Atomics.wait(cell, 0, 0);
+        if (byId) client.cancel(options.callId);
+        else controller.abort();
+        Atomics.store(cell, 1, 1);
+        Atomics.notify(cell, 1);
+        const { success, cancelled } = await pending;
+        parentPort.postMessage([name, success, cancelled]);
+        Atomics.store(cell, 0, 0);
+        Atomics.store(cell, 1, 0);
+      }
+      client.close();
+      parentPort.close();
+    });`;
+  // It never goes back: so these are the last tests of this file.
+  let now = performance.now();
+  const WAYS = {
+    'in frames': {},
+    'in messages': { upgrade: 'none' },
+    'by its id': { byId: true },
+    'by its id, in messages': { byId: true, upgrade: 'none' },
+  };
+  for (const [way, how] of Object.entries(WAYS))
+    test(`${way}: is told of the handler that let nothing in for long, and of no other`, async (t) => {
+      const cell = new Int32Array(new SharedArrayBuffer(8));
+      t.mock.method(performance, 'now', () => now);
+      /** Has the agent cancel the call, and computes for so many ms. No turn passes. */
+      const compute = (ms) => {
+        Atomics.store(cell, 0, 1);
+        Atomics.notify(cell, 0);
+        Atomics.wait(cell, 1, 0);
+        now += ms;
+      };
+      let resume;
+      const handlers = {
+        short: () => compute(100),
+        long: () => compute(10_000),
+        failing: () => {
+          compute(10_000);
+          throw new AbpError('OPERATION_FAILED', 'It failed', {});
+        },
+        'of promises': async () => {
+          compute(10_000);
+          for (let i = 0; i < 100; i++) await undefined;
+        },
+        late: async () => {
+          await new Promise(setImmediate);
+          compute(10_000);
+        },
+        breathing: async (_params, { breathe }) => {
+          now += 10_000;
+          await breathe();
+          compute(100);
+        },
+        stopped: async (_params, { breathe }) => {
+          compute(10_000);
+          for (;;) await breathe();
+        },
+        interrupted: () => {
+          now += 10_000;
+          return new Promise((resolve) => (resume = resolve));
+        },
+      };
+      const named = Object.entries(handlers).map(([name, run]) => [`${way}, ${name}`, run]);
+      const interrupt = () => {
+        compute(100);
+        resume();
+      };
+      const app = exposed({ ...Object.fromEntries(named), interrupt });
+      const names = [...named.map(([name]) => name), `${way}, long`];
+      const entry = new URL('../../packages/main/src/index.js', import.meta.url).href;
+      const workerData = { entry, cell, names, port: channel.port2, ...how };
+      const options = { eval: true, workerData, transferList: [channel.port2] };
+      const results = [];
+      const worker = new Worker(AGENT_IN_A_THREAD, options).on('message', (each) =>
+        results.push(each),
+      );
+      await once(worker, 'exit');
+      const failed = { failing: [false, undefined], stopped: [false, true] };
+      assert.deepEqual(
+        results,
+        names.map((name) => [name, ...(failed[name.slice(way.length + 2)] ?? [true, undefined])]),
+      );
+      app.close();
+      const told = ['long', 'failing', 'of promises', 'late'];
+      assert.deepEqual(
+        await texts(told.length),
+        told.map(
+          (name) =>
+            `abp-bridge: ${way}, ${name} ended before its cancel was read, though that was there: no message was read meanwhile: await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)`,
+        ),
+      );
+    });
 });

@@ -65,12 +65,12 @@ const COPIED = {
     common/(secret|signals|similar-name|value-size|values|waiting) driver/abp-boundary
     packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
     packages/schemas/src/describe packages/untrusted/src/bounds session/capability-support
-    session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
+    session/pending-cancel session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration) session/(call-stream|input|outflow)',
   trace: 'packages/inspector/src/abp-names',
   'foreign-capabilities': 'packages/automation/src/(read-error|foreign/foreign-app)',
   'later-app': 'app/connection',
-  'local-agent': 'agent/client session/pending-cancel transports/(iframe|iframe-watcher|worker)',
+  'local-agent': 'agent/client transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
   part,

@@ -107,14 +107,6 @@ const isPassedOn = ({ seldom: { above } }) =>
 /** Ms without a turn from which on a handler may have blocked its thread. */
 const LONG = 250;
 
-/** Tells of its cancel if that was there, unread, before it ended: two turns later that has been read. @param {Call} call */
-function lookBack({ endpoint, name, key, options }) {
-  endpoint.late = (id) => {
-    if (id === (key ?? options.id)) tell((dev) => dev.warnOfHandler(name, 'deaf'));
-  };
-  inAnotherTurn(() => inAnotherTurn(() => (endpoint.late = undefined)));
-}
-
 /**
  * Completes the response of a call.
  * @param {Call} call
@@ -129,8 +121,12 @@ export function complete(call, response, outcome, fate) {
   if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED) {
     const now = Math.round(performance.now());
     metadata.duration = now - call.started;
-    // A message that was read meanwhile, or a breath, was a turn.
-    if (now - Math.max(call.started, call.endpoint.machine.tickedAt, due) > LONG) lookBack(call);
+    const { endpoint, name } = call;
+    // A message that was read meanwhile, or a breath, was a turn. A cancel that was there is read in this one.
+    if (now - Math.max(endpoint.machine.tickedAt, due) > LONG) {
+      endpoint.late = () => tell((dev) => dev.warnOfHandler(name, 'deaf'));
+      inAnotherTurn(() => (endpoint.late = undefined));
+    }
   }
   Object.assign(metadata, response.metadata);
   if (response.success) {

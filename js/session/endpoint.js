@@ -97,7 +97,7 @@ export class Endpoint {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
-  /** Takes the key or the callId of each cancel that comes just after a long call has ended. @type {((id: unknown) => void) | undefined} */
+  /** Is told of each cancel that comes just after a long call has ended. @type {(() => void) | undefined} */
   late;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
@@ -341,7 +341,7 @@ export class Endpoint {
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:
-        this.late?.(key);
+        this.late?.();
         break;
       case FrameKind.CREDIT:
         break;
@@ -619,7 +619,7 @@ export class Endpoint {
   /** @type {Acts['send']} */
   send(arg, record, text) {
     const { frames } = this;
-    if (arg === abp.MSG_CANCEL_RESULT) this.late?.(getOwn(getOwn(text, 'payload'), 'callId'));
+    if (arg === abp.MSG_CANCEL_RESULT) this.late?.();
     if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
     else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.

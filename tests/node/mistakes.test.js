@@ -954,7 +954,7 @@ describe('a cancel that is read only when its call has ended', () => {
         await texts(told.length),
         told.map(
           (name) =>
-            `abp-bridge: ${way}, ${name} ended before its cancel was read, though that was there: no message was read meanwhile: await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)`,
+            `abp-bridge: ${way}, ${name} ended before a cancel was read that was there: no message was read meanwhile: await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)`,
         ),
       );
     });

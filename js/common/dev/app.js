@@ -31,6 +31,10 @@ const MISTAKES = {
     'calls breathe() without await, so its loop lets no cancel in',
     'write await breathe() (docs/apps.md#long-work)',
   ],
+  deaf: [
+    'ended before a cancel was read that was there: no message was read meanwhile',
+    'await breathe() in its loop, or give its work to a worker (docs/errors.md#a-cancel-comes-too-late)',
+  ],
 };
 
 /** Warns once of a mistake of a handler. @param {unknown} name of its capability, or of the task @param {keyof typeof MISTAKES} mistake */

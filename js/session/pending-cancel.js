@@ -1,5 +1,7 @@
 /** Cancelling a call by its id. A call of one's own is cancelled by its signal. */
+import { CANCELLED } from '../driver/abp-boundary.js';
 import { loadPart, reasonText } from '../common/errors.js';
+import { copyRecord } from '../common/values.js';
 
 /**
  * Asks for whatever call has this id to stop.
@@ -14,11 +16,17 @@ export function cancelById(endpoint, callId, reason, answerTo) {
   const record = {
     handle: 0,
     callId,
-    settle: (outcome, context) =>
-      loadPart(import('./cancel-answer.js')).then(
-        ({ answerOf }) => answerTo(answerOf(endpoint, callId, outcome, context?.payload)),
+    settle: (outcome, context) => {
+      const payload = context?.payload;
+      const said = copyRecord(payload);
+      // Other answers are seldom.
+      if (outcome === CANCELLED && !said.error && typeof (said.reason ?? '') === 'string')
+        return answerTo({ ...said, callId, cancelled: true });
+      return loadPart(import('./cancel-answer.js')).then(
+        ({ answerOf }) => answerTo(answerOf(endpoint, callId, outcome, payload)),
         (error) => answerTo(unanswered(callId, { error })),
-      ),
+      );
+    },
     fail: (response) => answerTo(unanswered(callId, response)),
   };
   endpoint.begin(record, 0, (x, pointer) => {

@@ -20,7 +20,7 @@ export function cancelById(endpoint, callId, reason, answerTo) {
       const payload = context?.payload;
       const said = copyRecord(payload);
       // Other answers are seldom.
-      if (outcome === CANCELLED && !said.error && typeof (said.reason ?? '') === 'string')
+      if (outcome === CANCELLED && payload && !said.reason && !said.error)
         return answerTo({ ...said, callId, cancelled: true });
       return loadPart(import('./cancel-answer.js')).then(
         ({ answerOf }) => answerTo(answerOf(endpoint, callId, outcome, payload)),

@@ -359,7 +359,7 @@ test('through Vite with the plugin, the core is asked for before a script that n
     const needs = name === 'lazy' ? /\/panel-/ : /\/early-\w+-/;
     await page.route(/\/early\/.*\.js$/, (route) => {
       const url = route.request().url();
-      asked.add(url.replace(assets, '').replace(/-[^-]{8}\.js$/, ''));
+      asked.add(url.replace(assets, '').replace(/-[\w-]{8}\.js$/, ''));
       return needs.test(url) ? route.abort() : route.continue();
     });
     await page.goto(`${pages.url}/early/early-${name}.html`);

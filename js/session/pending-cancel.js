@@ -18,14 +18,14 @@ export function cancelById(endpoint, callId, reason, answerTo) {
     callId,
     settle: (outcome, context) => {
       const payload = context?.payload;
-      const said = copyRecord(payload);
+      const cancelled = outcome === CANCELLED && !!payload;
+      const said = { ...copyRecord(payload), callId, cancelled };
       // Other answers are seldom.
-      if (outcome === CANCELLED && payload && !said.reason && !said.error)
-        return answerTo({ ...said, callId, cancelled: true });
-      return loadPart(import('./cancel-answer.js')).then(
-        ({ answerOf }) => answerTo(answerOf(endpoint, callId, outcome, payload)),
-        (error) => answerTo(unanswered(callId, { error })),
-      );
+      if (cancelled && !said.reason && !said.error) return answerTo(said);
+      return loadPart(import('./cancel-answer.js'))
+        .then(({ answerOf }) => answerOf(endpoint, callId, outcome, payload))
+        .catch((error) => ({ ...said, error }))
+        .then(answerTo);
     },
     fail: (response) => answerTo(unanswered(callId, response)),
   };

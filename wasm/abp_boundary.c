@@ -194,10 +194,10 @@ abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate
 
 /* What became of a received call: its abp_fate, and its abp_outcome from bit 8 on. If it has not
  * ended, it is the call of the action. */
-EXPORT("became") int32_t became(abp_endpoint *ep, uint32_t id_length) {
-  const abp_id *id = id_of(id_length, 0);
+EXPORT("became") int32_t became(abp_endpoint *ep, abp_call call) {
   abp_outcome outcome;
-  const abp_fate fate = abp_became(ep, id, &outcome, &action.call);
+  const uint32_t slot = calls_slot(&ep->calls, call);
+  const abp_fate fate = calls_became(&ep->calls, slot, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
 /* The handle of a received call as long as it is remembered, else 0. */

@@ -132,7 +132,7 @@ const OPTIONS = {
  * @property {boolean} [settled] whether the answer waits until the handler has returned, and for a session in which it can be asked
  *   (false)
  * @property {AbortSignal} [signal] ends the waiting
- * @property {number} [timeout] ms that it may take; 0 is no limit (no limit as long as there is a session; 60000 without one)
+ * @property {number} [timeout] ms that it may take; 0 is no limit (60000 for a session, and as many for an app that says nothing)
  */
 
 /**

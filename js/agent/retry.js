@@ -4,7 +4,7 @@
  */
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
-import { AbpError, invokeReportingErrors } from '../common/errors.js';
+import { AbpError, invokeReportingErrors, reasonText } from '../common/errors.js';
 import { offAbort, onAbort } from '../common/signals.js';
 import { milliseconds } from '../common/values.js';
 import { OUTCOME, isOpen } from '../wire/messages.js';
@@ -48,8 +48,8 @@ const MAX_DELIVERY = 30_000;
 /** ms that an app may ask for with `retryAfter`, where the call has no timeout that says how long it may last. */
 const MAX_RETRY_AFTER = 600_000;
 
-/** ms for which a session is waited for, unless the caller says how long. */
-const MAX_AWAY = 60_000;
+/** ms for which a session is waited for, and an answer that needs no waiting, unless the caller says how long. */
+const MAX_SILENCE = 60_000;
 
 /** @type {import('../common/check-options.js').Kinds<OutcomeOptions>} */
 const OPTIONS = { settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number' };
@@ -118,7 +118,8 @@ export function wait(ms, signal, other) {
 export async function isReady(client, way, waits) {
   for (;;) {
     const { restoring } = way;
-    if (client.connected || (await restoring?.done)) return true;
+    if (!client.connected) await restoring?.done;
+    if (client.connected) return true;
     // The program may begin one while the client tries to.
     if (restoring !== way.restoring) continue;
     if (!waits || restoring || way.attempt.signal.aborted) return false;
@@ -354,16 +355,33 @@ export async function askOutcome(client, way, callId, options) {
   const { settled = false, signal, timeout } = options ?? {};
   const deadline = performance.now() + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
-  const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
+  const longest = timeout === undefined ? MAX_SILENCE : Infinity;
+  /** Whether the app answers what it need not wait for: a page that hangs says nothing, and its driver may not notice. */
+  const isThere = async () => {
+    const quick = { signal, timeout: Math.min(left(), MAX_SILENCE) };
+    return !(await askOutcome(client, way, callId, quick)).error;
+  };
   for (;;) {
-    let isThere = false;
-    const known = isReady(client, way, settled).then((is) => (isThere = is));
-    await wait(Math.min(left(), away), signal, known);
-    if (!isThere || !client.features.outcomes) return { outcome: 'unknown' };
-    const ms = deadline === Infinity ? undefined : Math.max(1, left());
+    let isBegun = false;
+    const known = isReady(client, way, settled).then((is) => (isBegun = is));
+    await wait(Math.min(left(), longest), signal, known);
+    // The one that there was may be lost by now.
+    if (isBegun && !client.connected) continue;
+    if (!isBegun || !client.features.outcomes) return { outcome: 'unknown' };
     const { sessionId } = client;
-    const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
-    if (response.success) {
+    const over = new AbortController();
+    /** @type {Response | undefined} */
+    let response;
+    const asking = client
+      .call(OUTCOME, { callId, settled }, { signal: over.signal })
+      .then((answer) => (response = answer));
+    do await wait(Math.min(left(), MAX_SILENCE), signal, asking);
+    while (
+      !(response || signal?.aborted || left() <= 0) &&
+      (settled ? await isThere() : timeout !== undefined)
+    );
+    over.abort();
+    if (response?.success) {
       const { outcome, report, progress } = Object(response.data);
       return {
         outcome: FATES.indexOf(outcome) > 0 ? outcome : 'unknown',
@@ -372,8 +390,14 @@ export async function askOutcome(client, way, callId, options) {
       };
     }
     // A session that ends while the answer is waited for, lost or closed, may be followed by another.
-    const isOver = client.sessionId !== sessionId || !client.connected;
-    if (!isOver || signal?.aborted || left() <= 0)
-      return { outcome: 'unknown', error: response.error };
+    const isOver = response && (client.sessionId !== sessionId || !client.connected);
+    if (isOver && !signal?.aborted && left() > 0) continue;
+    const [code, why] = signal?.aborted
+      ? ['CANCELLED', reasonText(signal.reason) ?? 'The question was cancelled']
+      : ['TIMEOUT', 'The app has not answered what became of the call'];
+    return {
+      outcome: 'unknown',
+      error: response?.error ?? { code, message: why, retryable: true },
+    };
   }
 }

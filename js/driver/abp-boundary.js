@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1874580316;
+export const ABI = 1063678888;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -223,7 +223,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} begin
  * @property {(ep: Pointer<'abp_endpoint'>, parent: Handle, timeout_ms: number, fault: ErrorCode) => Packed} call_local
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, outcome: Outcome, fate: Fate) => Packed} finish
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number) => number} became
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} became
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number) => Handle} remembered
  * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Packed} receive
  * @property {(ep: Pointer<'abp_endpoint'>, flags: number, fault: ErrorCode) => Packed} take

@@ -360,6 +360,54 @@ describe('after the connection was lost', () => {
     });
   }
 
+  test('a repeat under the same id, in the next session of a channel, waits for the first and not for itself', async () => {
+    const [agentEnd, appEnd] = linked();
+    const work = held();
+    const app = serve({ work: work.handler }, { restart: true });
+    app.exposed.accept(appEnd);
+    const dial = () => ({
+      ...agentEnd,
+      set onMessage(hear) {
+        agentEnd.onMessage = hear;
+      },
+    });
+    const client = await clientOf(dial);
+    const options = { callId: 'a', idempotencyKey: 'k' };
+    const begun = work.next();
+    const first = client.call('work', {}, options);
+    const call = await begun;
+    await client.reconnect();
+    const repeat = client.call('work', {}, options);
+    const settled = client.outcome('a', { settled: true });
+    call.end.resolve(() => 'done');
+    assert.equal((await repeat).data, 'done');
+    assert.equal((await settled).outcome, 'finished');
+    assert.equal((await (await first).settled).outcome, 'finished');
+    assert.equal(work.calls.length, 1);
+  });
+
+  test('a handler that works for longer than its app remembers is told of to who waits for it', async (t) => {
+    const rememberFor = 3_600_000;
+    const limits = { rememberFor, heartbeat: 0, grace: 1 };
+    const work = held();
+    const app = serve({ work: work.handler }, { limits });
+    const client = await clientOf(app.open, { owner: 'o', limits: { heartbeat: 0 } });
+    const begun = work.next();
+    void client.call('work', {}, { callId: 'a' });
+    const call = await begun;
+    const clock = useClock(t);
+    app.cut();
+    const second = await clientOf(app.open, { owner: 'o', limits: { heartbeat: 0 } });
+    await second.outcome('a');
+    const settled = second.outcome('a', { settled: true, timeout: 0 });
+    // The app is asked by now.
+    await second.outcome('a');
+    clock.advance(2 * rememberFor);
+    call.context.report({ applied: 1 });
+    call.end.resolve(() => 'done');
+    assert.deepEqual(await settled, { outcome: 'finished', report: { applied: 1 } });
+  });
+
   test('what is kept is bounded in number and in time, and let go with the app', async (t) => {
     const rememberFor = 3_600_000;
     const app = serve({ good: () => 1 }, { limits: { rememberFor, heartbeat: 2 * rememberFor } });

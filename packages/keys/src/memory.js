@@ -162,9 +162,8 @@ export class Memory {
     return said;
   }
 
-  /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {string} callId */
-  #saidOf(endpoint, callId) {
-    const call = handleOf(endpoint, callId);
+  /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {abp.Handle} call @param {string} callId */
+  #saidOf(endpoint, call, callId) {
     const kept = this.#said.get(endpoint)?.[call & abp.SLOT_MASK];
     // Handles begin again after 1,023 calls of a slot.
     return kept?.call === call && kept.callId === callId ? kept.said : undefined;
@@ -172,23 +171,29 @@ export class Memory {
 
   /**
    * What became of a call: at once or, if it shall be `settled`, when its handler has returned, and that of the call whose word it takes.
-   * @param {Endpoint} endpoint @param {string} callId @param {boolean} settled @param {AbortSignal} [signal] ends the waiting
+   * @param {Endpoint} endpoint @param {abp.Handle} asked @param {boolean} settled @param {AbortSignal} [signal] ends the waiting
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
-  async #became({ core, machine }, callId, settled, signal) {
-    for (let last = 0; ;) {
-      machine.advance(); // what is too old is forgotten
-      if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
-      const packed = core.x.became(core.pointer, core.writeId(callId));
-      const { call } = core;
-      if (!settled || !call || call === last)
-        return {
-          fate: /** @type {abp.Fate} */ (packed & 255),
-          outcome: /** @type {abp.Outcome} */ (packed >> 8),
-        };
-      last = call;
-      const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
-      if (running) await unless(signal, returnOf(running));
+  async #became({ core, machine }, asked, settled, signal) {
+    if (core.pointer) machine.advance(); // what is too old is forgotten
+    machine.kept++; // until it is known
+    try {
+      for (let last = 0; core.pointer;) {
+        if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
+        const packed = core.x.became(core.pointer, asked);
+        const { call } = core;
+        if (!settled || !call || call === last)
+          return {
+            fate: /** @type {abp.Fate} */ (packed & 255),
+            outcome: /** @type {abp.Outcome} */ (packed >> 8),
+          };
+        last = call;
+        const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
+        if (running) await unless(signal, returnOf(running));
+      }
+      return { fate: abp.FATE_NONE, outcome: abp.PENDING };
+    } finally {
+      machine.forget();
     }
   }
 
@@ -211,8 +216,9 @@ export class Memory {
       (other) => owner && other.owner === owner,
     );
     for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
-      const { fate } = await this.#became(asked, callId, settled, signal);
-      if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, callId) };
+      const handle = handleOf(asked, callId);
+      const { fate } = await this.#became(asked, handle, settled, signal);
+      if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, handle, callId) };
     }
     return { outcome: abp.FATES[abp.FATE_UNKNOWN] };
   }
@@ -258,7 +264,7 @@ export class Memory {
       this.#leave(name, place, { ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
+    const { callId, handle, endpoint, rare } = call; // they are not known any more once it has ended
     rare.onStop = undefined;
     rare.earlier = keptReport(found.report);
     // What passes on a call that still runs does not say how that ends.
@@ -266,7 +272,7 @@ export class Memory {
     let kept = {};
     endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
     void returnOf(call)
-      .then(() => this.#end(name, place, callId, kept))
+      .then(() => this.#end(name, place, callId, handle, kept))
       .finally(() => endpoint.machine.forget());
     try {
       const value = await run();
@@ -337,11 +343,12 @@ export class Memory {
    * @param {string} name
    * @param {Place} place
    * @param {string} callId
+   * @param {abp.Handle} handle of the call: a repeat in a later session may have its id
    * @param {Partial<KeyEnded>} kept what it returned or threw
    */
-  async #end(name, place, callId, kept) {
+  async #end(name, place, callId, handle, kept) {
     const { endpoint } = place.first;
-    const became = await this.#became(endpoint, callId, true);
+    const became = await this.#became(endpoint, handle, true);
     const { outcome } = became;
     // The core has no fate for a repeat that never ran, but knows that it has ended.
     const fate = became.fate || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
@@ -357,7 +364,7 @@ export class Memory {
       ...kept,
       outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate]),
       cancelled: outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || isStopped,
-      ...this.#saidOf(endpoint, callId),
+      ...this.#saidOf(endpoint, handle, callId),
       ...(again && { again }),
     };
     // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
@@ -428,4 +435,4 @@ function resultOf(value) {
 
 /** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */
 const handleOf = ({ core, machine }, callId) =>
-  machine.failed ? 0 : core.x.remembered(core.pointer, core.writeId(callId));
+  machine.failed || !core.pointer ? 0 : core.x.remembered(core.pointer, core.writeId(callId));

@@ -201,7 +201,11 @@ export class Tools {
     const { sessions } = this.#app.exposed;
     const { core, machine } = sessions.find(({ first }) => first === this.#transport) ?? {};
     machine?.advance(); // what is too old is forgotten
-    const packed = core && !machine?.failed ? core.x.became(core.pointer, core.writeId(callId)) : 0;
+    let packed = 0;
+    if (core && !machine?.failed) {
+      const { x, pointer } = core;
+      packed = x.became(pointer, x.remembered(pointer, core.writeId(callId)));
+    }
     const [fate, outcome] = [packed & 255, packed >> 8];
     if (fate === abp.FATE_RUNNING) return outcome === abp.PENDING ? RUNNING : CANCELLING;
     const cancelled = outcome === abp.CANCELLED || outcome === abp.TIMED_OUT;

@@ -209,7 +209,8 @@ typedef enum abp_ending {
   ABP_RETURNED, /* with a value */
   ABP_THREW,    /* with an error */
   ABP_GAVE_UP,  /* with an error that says by itself that it was cancelled */
-  ABP_RAN_OUT   /* with an error that says that its time ran out */
+  ABP_RAN_OUT,  /* with an error that says that its time ran out */
+  ABP_ENDED     /* told to stop, it came to its end all the same, and has no value for an answer */
 } abp_ending;
 
 /* A request has come. `fault` is what its receiver found wrong with it (ABP_RPC_METHOD_NOT_FOUND),

@@ -581,19 +581,20 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   if (slot == NO_CALL) return ABP_E_STATE;
   const struct call *c = table_call(&calls->table, slot);
   if (!call_has_handler(c->state)) return ABP_E_STATE;
-  enum call_event event = ending == ABP_RETURNED ? EV_COMPLETE : EV_FAIL;
+  const int ended = ending == ABP_ENDED;
+  enum call_event event = ending == ABP_RETURNED || ended ? EV_COMPLETE : EV_FAIL;
   if ((ending == ABP_GAVE_UP && peer->dialect->gives_up) ||
       (ending == ABP_RAN_OUT && peer->dialect->runs_out)) {
     /* It has cancelled its own request, and thereby the requests that it made. */
     calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
-  } else if (ending == ABP_GAVE_UP && c->state > RUNNING) {
+  } else if ((ending == ABP_GAVE_UP || ended) && c->state > RUNNING) {
     event = EV_CANCELLED; /* it was heeded, though the dialect has no word for that */
   }
   /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
   const int by_itself = c->state <= RUNNING;
   if (by_itself) calls_disown(calls, slot);
-  calls_step(calls, slot, event);
+  calls_settle(calls, slot, event, ended ? ABP_FATE_FINISHED : ABP_FATE_NONE);
   if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }

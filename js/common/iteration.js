@@ -1,7 +1,7 @@
 /** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
 import { breathe } from './breathe.js';
 import { copyOf } from './copy.js';
-import { AbpError, toErrorObject } from './errors.js';
+import { AbpError, saysCancelled, toErrorObject } from './errors.js';
 import { iteratorOf } from './iterator-of.js';
 import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
@@ -11,7 +11,7 @@ const MAX_COLLECTED = 2 ** 26;
 
 export class Iteration {
   #iterator;
-  /** Settles when the iterator has ended, once it was told to. @type {Promise<unknown> | undefined} */
+  /** Settles when the iterator has ended, once it was told to, with what that threw. @type {Promise<{ error: unknown } | void> | undefined} */
   #closing;
   /** Whether what it gives as its end may come of being told to stop. */
   #isCut = false;
@@ -24,12 +24,13 @@ export class Iteration {
   }
 
   /**
-   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
+   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run; also what that throws.
    * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited for before the next chunk is made
-   * @returns {Promise<{ returned: boolean, value?: unknown }>} what the source returned; `returned` is false if it was stopped
-   *   before its end, and its `finally` has run
+   * @returns {Promise<{ returned: boolean, value?: unknown, isPartial?: boolean }>} what the source returned; `returned` is false if it was
+   *   stopped before its end, and its `finally` has run; `isPartial` if it was stopped after its end, of which nobody had read
    */
   async run(take) {
+    let broken;
     try {
       while (!this.stopped) {
         const { done, value } = await this.#iterator.next();
@@ -44,11 +45,13 @@ export class Iteration {
           throw error;
         }
       }
-      return { returned: false };
     } finally {
       // The source's own end is part of it.
-      await this.#closing;
+      broken = await this.#closing;
     }
+    if (broken) throw broken.error;
+    const isPartial = this.#iterator.isDone === true;
+    return { returned: isPartial, isPartial };
   }
 
   /** Nobody waits for chunks any more: the source ends where it waits, in `yield`. @param {unknown} [reason] */
@@ -66,8 +69,14 @@ export class Iteration {
           this.#iterator[Symbol.toStringTag] !== 'AsyncGenerator' && 'return' in this.#iterator;
         return this.#iterator.return?.(reason);
       })
-      // The call has its outcome, or its error.
-      .catch((error) => console.error("abp-bridge: a stream's cleanup failed:", error));
+      .then(
+        () => {},
+        (error) => {
+          if (error === reason || saysCancelled(error)) return undefined;
+          console.error("abp-bridge: a stream's cleanup failed:", error);
+          return { error };
+        },
+      );
   }
 }
 

@@ -1,13 +1,22 @@
 /**
  * The iterator of an async iterable, of a generator or of a `ReadableStream`, which not every browser can iterate.
  * @param {any} source
- * @returns {{ next(): Promise<IteratorResult<unknown>>, return?(reason?: unknown): unknown, [Symbol.toStringTag]?: string }}
+ * @returns {{ next(): Promise<IteratorResult<unknown>>, return?(reason?: unknown): unknown, [Symbol.toStringTag]?: string, isDone?: boolean }} `isDone`: a
+ *   stream that has been read to its end, and was not told to end
  */
 export function iteratorOf(source) {
   if (source[Symbol.toStringTag] === 'Generator') return asAsync(source);
   if (!source.getReader) return source[Symbol.asyncIterator]();
   const reader = source.getReader();
-  return { next: () => reader.read(), return: (reason) => reader.cancel(reason) };
+  const iterator = {
+    isDone: false,
+    next: () => reader.read(),
+    return: (/** @type {unknown} */ reason) => ((isLeft = true), reader.cancel(reason)),
+  };
+  let isLeft = false;
+  const ended = () => (iterator.isDone = !isLeft);
+  reader.closed.then(ended, () => {});
+  return iterator;
 }
 
 /** @param {Generator<unknown>} source */

@@ -95,7 +95,7 @@ export class Outflow extends Iteration {
  * @param {import('./call.js').Call} call
  * @param {unknown} source
  * @returns {Promise<unknown>} the data of the response: what the source returned or, if that is nothing and the caller reads no
- *   chunks, a list of them; if it was stopped before its end, a response that says so
+ *   chunks, a list of them; if it was stopped before all was sent, a response that says so
  */
 export async function stream(call, source) {
   const { endpoint, handle, rare, reason } = call;
@@ -105,7 +105,7 @@ export async function stream(call, source) {
   const isRead = !machine.failed && core.x.stream_wanted(core.pointer, handle);
   const collection = isRead ? undefined : new Collection();
   if (!call.beginWork()) outflow.stop(reason);
-  const { returned, value } = await outflow.run(
+  const { returned, value, isPartial } = await outflow.run(
     collection
       ? (chunk) => collection.add(chunk)
       : prepare
@@ -113,6 +113,7 @@ export async function stream(call, source) {
         : (chunk) => outflow.offer(chunk),
   );
   if (!returned) return { success: false, cancelled: true };
+  if (isPartial) return { success: false, cancelled: true, metadata: { outcome: 'finished' } };
   // What cannot be sent is known now, before the call has an outcome.
   endpoint.flush();
   outflow.requireWhole();

@@ -299,6 +299,19 @@ static void a_handler_whose_time_ran_out_is_cancelled_where_the_dialect_says_so(
   }
 }
 
+static void a_handler_that_came_to_its_end_without_an_answer_has_finished(void **state) {
+  (void)state;
+  for (int dialect = ABP_ACP; dialect <= ABP_LSP; dialect++) {
+    abp_peer *peer = open_peer((abp_dialect)dialect);
+    const abp_call call = receive(peer, number(1));
+    start(peer);
+    COMES_TO(cancel(peer, number(1)), "abort");
+    COMES_TO(abp_peer_finish(peer, call, ABP_ENDED), "result 2");
+    assert_int_equal(last.fate, ABP_FATE_FINISHED);
+    abp_peer_free(peer);
+  }
+}
+
 static void a_subscription_is_ended_by_its_receiver_too(void **state) {
   (void)state;
   abp_peer *peer = open_peer(ABP_MCP);
@@ -617,8 +630,10 @@ static void who_asks_is_told_what_became_of_a_request(void **state) {
   static const struct {
     abp_ending ending;
     abp_fate fate;
-  } ends[] = {{ABP_RETURNED, ABP_FATE_FINISHED}, {ABP_THREW, ABP_FATE_FAILED}};
-  for (size_t i = 0; i < 2; i++) {
+  } ends[] = {{ABP_RETURNED, ABP_FATE_FINISHED},
+              {ABP_THREW, ABP_FATE_FAILED},
+              {ABP_ENDED, ABP_FATE_FINISHED}};
+  for (size_t i = 0; i < 3; i++) {
     const abp_call stopped = receive(peer, text("stopped"));
     start(peer);
     COMES_TO(cancel(peer, text("stopped")), "abort");
@@ -735,6 +750,7 @@ int main(void) {
       cmocka_unit_test(the_handshake_is_not_cancelled_on_the_wire),
       cmocka_unit_test(a_value_does_not_help_whose_time_has_run_out),
       cmocka_unit_test(a_handler_whose_time_ran_out_is_cancelled_where_the_dialect_says_so),
+      cmocka_unit_test(a_handler_that_came_to_its_end_without_an_answer_has_finished),
       cmocka_unit_test(a_subscription_is_ended_by_its_receiver_too),
       cmocka_unit_test(inputs_that_are_mistakes_change_nothing),
       cmocka_unit_test(a_peer_that_only_listens_is_answered),

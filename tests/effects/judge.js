@@ -154,7 +154,12 @@ export function contradiction(
   const isLeft = leaves(before);
   if (isLeft && outcome !== 'stopped') return `${outcome}, and the handler had left`;
   const isUnread = outcome === 'stopped' && isAhead(rows);
-  if (!isLeft && !isUnread && !ENDS[outcome].includes(end))
+  // What broke when it was told to end has failed, unless it had said before that it stopped.
+  const broke = before.some(({ at }) => at === 'breaks');
+  const isBroken = broke && outcome === 'failed';
+  if (broke && outcome === 'stopped' && end !== 'stopped' && !isLeft)
+    return 'stopped, and it broke in that';
+  if (!isLeft && !isUnread && !isBroken && !ENDS[outcome].includes(end))
     return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;
   // The response of a success has no report to be passed on.

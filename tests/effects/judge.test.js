@@ -16,7 +16,7 @@ async function taken(made, signal) {
   if (!iterator) return made;
   while (!(await iterator.next()).done) {
     if (!signal.aborted) continue;
-    await (async () => iterator.return?.())().catch(() => {});
+    await iterator.return?.();
     throw signal.reason;
   }
   return undefined;
@@ -150,6 +150,11 @@ const CASES = {
     [{ at: 'begin' }, { at: 'signal' }, { at: 'end', how: 'left and broke' }, told],
     'stopped',
     ['finished', 'unstarted'],
+  ],
+  'a source that broke when it was told to end': [
+    [{ at: 'begin' }, { at: 'signal' }, { at: 'end', how: 'left' }, { at: 'breaks' }, told],
+    'failed',
+    ['stopped', 'finished', 'unstarted'],
   ],
   'a source that broke ahead of its reader, who had stopped': [
     [{ at: 'begin', how: 'ahead' }, { at: 'signal' }, { at: 'end', how: 'broke' }, told],

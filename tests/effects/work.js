@@ -9,9 +9,9 @@ import { random } from '../differential/scripts.js';
 /**
  * @typedef {object} Row
  * @property {string} key of the call
- * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'passes' | 'leaves' | 'answered' | 'permitted' | 'told' | 'cut'} at
+ * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'breaks' | 'passes' | 'leaves' | 'answered' | 'permitted' | 'told' | 'cut'} at
  * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any more, `ahead` one that may be done before
- *   its reader knows; or how it ended
+ *   its reader knows; or how it ended. A source that `breaks` does so when it is told to end
  * @property {number} [thread] in which it runs, where that may be ended
  * @property {number} [order] how many rows were read before it
  */
@@ -234,6 +234,13 @@ class Work {
     this.leaveAtOnce();
   }
 
+  /** The same, and it breaks in that. @param {string} why */
+  async breakOff(why) {
+    await this.leave();
+    this.write('breaks');
+    throw new Error(why);
+  }
+
   leaveAtOnce() {
     this.#persist();
     this.#end('left');
@@ -310,17 +317,10 @@ const SOURCES = {
   fails_to_end(work) {
     work.begin();
     return iterableOf(work, {
-      async return() {
-        await work.leave();
-        throw new Error('it cannot be ended');
-      },
+      return: () => work.breakOff('it cannot be ended'),
     });
   },
-  cannot_be_cancelled: (work) =>
-    readableOf(work, 0, async () => {
-      await work.leave();
-      throw new Error('it cannot be cancelled');
-    }),
+  cannot_be_cancelled: (work) => readableOf(work, 0, () => work.breakOff('it cannot be cancelled')),
 };
 
 /** What a handler asks before it works. @param {Work} work @param {Context} context */

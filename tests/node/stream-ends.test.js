@@ -53,15 +53,6 @@ const ENDLESS = {
         return new Promise(() => {});
       },
     }),
-  'a ReadableStream whose cancel fails': (began) =>
-    new ReadableStream({
-      async pull(controller) {
-        began();
-        await turn();
-        controller.enqueue('chunk');
-      },
-      cancel: () => Promise.reject(new Error('cannot be closed')),
-    }),
   'an iterator without a return': (began) => ({
     [Symbol.asyncIterator]: () => ({
       async next() {
@@ -83,18 +74,74 @@ const ENDLESS = {
       }),
     };
   },
-  'an iterator whose return throws': (began) => ({
-    [Symbol.asyncIterator]: () => ({
-      async next() {
-        began();
-        await turn();
-        return { done: false, value: 'chunk' };
-      },
-      return() {
-        throw new Error('cannot be closed');
-      },
-    }),
+};
+
+/** A ReadableStream without an end. @param {() => void} began @param {(reason: unknown) => unknown} cancel */
+const readable = (began, cancel) =>
+  new ReadableStream({
+    async pull(controller) {
+      began();
+      await turn();
+      controller.enqueue('chunk');
+    },
+    cancel,
+  });
+
+/** An iterator without an end. @param {() => void} began @param {(reason: unknown) => unknown} end */
+const iterator = (began, end) => ({
+  [Symbol.asyncIterator]: () => ({
+    async next() {
+      began();
+      await turn();
+      return { done: false, value: 'chunk' };
+    },
+    return: end,
   }),
+});
+
+/** Sources that break when they are told to end, and what is told of them: as of a handler that throws the same. */
+const BREAKING = {
+  'a ReadableStream whose cancel fails': [
+    'failed',
+    (began) => readable(began, () => Promise.reject(new Error('cannot be closed'))),
+  ],
+  'a ReadableStream whose cancel gives back its reason': [
+    'stopped',
+    (began) => readable(began, (reason) => Promise.reject(reason)),
+  ],
+  'a ReadableStream whose cancel says that it was aborted': [
+    'stopped',
+    (began) => readable(began, () => Promise.reject(new DOMException('stop', 'AbortError'))),
+  ],
+  'an iterator whose return throws': [
+    'failed',
+    (began) =>
+      iterator(began, () => {
+        throw new Error('cannot be closed');
+      }),
+  ],
+  'an iterator whose return rejects': [
+    'failed',
+    (began) => iterator(began, () => Promise.reject(new Error('cannot be closed'))),
+  ],
+  'an iterator whose return throws the reason of the signal': [
+    'stopped',
+    (began, signal) => iterator(began, () => Promise.reject(signal.reason)),
+  ],
+  'a generator whose finally throws': [
+    'failed',
+    async function* (began) {
+      try {
+        for (;;) {
+          began();
+          yield 'chunk';
+          await turn();
+        }
+      } finally {
+        throw new Error('cannot be closed');
+      }
+    },
+  ],
 };
 
 /** Whether a stream is handed over by a plain function, or checked by a schema. */
@@ -123,6 +170,20 @@ for (const [way, open] of Object.entries(WAYS)) {
           assert.deepEqual(
             [response.cancelled, response.error.message, response.metadata.outcome],
             [true, 'enough', 'stopped'],
+          );
+        });
+
+    for (const [what, [outcome, source]] of Object.entries(BREAKING))
+      for (const [kind, given] of Object.entries(KINDS))
+        test(`${what}${kind}: ${outcome}`, async () => {
+          mock.method(console, 'error', () => {});
+          const controller = new AbortController();
+          const began = () => controller.abort('enough');
+          pair = await open({ work: given((_params, { signal }) => source(began, signal)) });
+          const response = await pair.call('work', {}, { signal: controller.signal });
+          assert.deepEqual(
+            [response.cancelled, response.error.message, response.metadata.outcome],
+            [true, 'enough', outcome],
           );
         });
 
@@ -181,6 +242,114 @@ for (const [way, open] of Object.entries(WAYS)) {
         assert.deepEqual([cancelled, metadata.outcome], [true, 'stopped']);
       });
     }
+  });
+
+  describe(`over ${way}, a stream that breaks when its reader has stopped`, () => {
+    for (const [what, [outcome, source]] of Object.entries(BREAKING)) {
+      if (way === 'a port with messages') continue;
+      for (const [how, stop] of Object.entries(STOPS).concat([['by break', undefined]]))
+        test(`${what}, ${how}: ${outcome}`, async () => {
+          mock.method(console, 'error', () => {});
+          const controller = new AbortController();
+          pair = await open({ work: (_params, { signal }) => source(() => {}, signal) });
+          const { client } = pair;
+          const options = { callId: 'the-call', signal: controller.signal };
+          const stream = client.stream('work', {}, options);
+          await stream.next();
+          if (stop) stop({ controller, client });
+          else await stream.return();
+          const { cancelled, metadata } = await stream.response;
+          assert.deepEqual([cancelled, metadata.outcome], [true, outcome]);
+          assert.equal((await client.outcome('the-call')).outcome, outcome);
+        });
+    }
+
+    test('waits for ever for its end: running', async () => {
+      mock.method(console, 'warn', () => {});
+      if (way === 'a port with messages') return;
+      pair = await open(
+        {
+          work: () =>
+            readable(
+              () => {},
+              () => new Promise(() => {}),
+            ),
+        },
+        { exposeOptions: { limits: { grace: 1 } } },
+      );
+      const stream = pair.client.stream('work');
+      await stream.next();
+      await stream.return();
+      const { cancelled, metadata } = await stream.response;
+      assert.deepEqual([cancelled, metadata.outcome], [true, 'running']);
+    });
+  });
+
+  describe(`over ${way}, a stream that had given all, of which not all was read`, () => {
+    if (way === 'a port with messages') return;
+    /** One chunk may be under way: the second waits, and the stream is at its end by then. */
+    const NARROW = { exposeOptions: { limits: { streamChunks: 1 } } };
+    const SOURCES = {
+      'a ReadableStream that is closed behind its last chunk': (given) => {
+        let count = 0;
+        return new ReadableStream({
+          pull(controller) {
+            if (count++ < 2) return controller.enqueue('chunk');
+            controller.close();
+            given();
+          },
+        });
+      },
+      'a ReadableStream that is closed with its last chunk': (given) =>
+        new ReadableStream({
+          start(controller) {
+            controller.enqueue('chunk');
+            controller.enqueue('chunk');
+            controller.close();
+            given();
+          },
+        }),
+    };
+    for (const [what, source] of Object.entries(SOURCES)) {
+      for (const [how, stop] of Object.entries(STOPS).concat([['by return', undefined]]))
+        test(`${what}, ${how}: finished`, async () => {
+          const controller = new AbortController();
+          let give;
+          const given = new Promise((resolve) => (give = resolve));
+          pair = await open({ work: () => source(give) }, NARROW);
+          const { client } = pair;
+          const options = { callId: 'the-call', signal: controller.signal };
+          const stream = client.stream('work', {}, options);
+          await given;
+          await turn();
+          if (stop) stop({ controller, client });
+          else await stream.return();
+          const { success, cancelled, metadata } = await stream.response;
+          assert.deepEqual([success, cancelled, metadata.outcome], [false, true, 'finished']);
+          assert.equal((await client.outcome('the-call')).outcome, 'finished');
+        });
+
+      test(`${what}, by its timeout: finished`, async () => {
+        pair = await open({ work: () => source(() => {}) }, NARROW);
+        const stream = pair.client.stream('work', {}, { timeout: 50 });
+        const { error, metadata } = await stream.response;
+        assert.deepEqual([error.code, metadata.outcome], ['TIMEOUT', 'finished']);
+      });
+    }
+
+    test('a generator that has not returned, and waits in its last yield: stopped', async () => {
+      pair = await open(
+        {
+          async *work() {
+            yield 1;
+            yield 2;
+          },
+        },
+        NARROW,
+      );
+      const stream = pair.client.stream('work', {}, { timeout: 50 });
+      assert.equal((await stream.response).metadata.outcome, 'stopped');
+    });
   });
 
   test(`over ${way}, a generator that is not async streams, and is told as what it was`, async () => {

@@ -56,8 +56,16 @@ export const SOURCES = {
     outcome: 'stopped',
     make: () => new ReadableStream({ start: (controller) => controller.enqueue('one') }),
   },
-  'a ReadableStream whose cancel fails': {
+  'a ReadableStream whose cancel gives back its reason': {
     outcome: 'stopped',
+    make: () =>
+      new ReadableStream({
+        start: (controller) => controller.enqueue('one'),
+        cancel: (reason) => Promise.reject(reason),
+      }),
+  },
+  'a ReadableStream whose cancel fails': {
+    outcome: 'failed',
     make: () =>
       new ReadableStream({
         start: (controller) => controller.enqueue('one'),

@@ -114,8 +114,9 @@ test('a stream that was stopped says so, and one that was done that it was', asy
     const { handle } = result._meta['abp-bridge/call'];
     await site.logged(/source started/, from);
     const cancelled = await raw.ended('call_cancel', handle);
-    const told = cancelled._meta['abp-bridge/outcome'] ?? cancelled;
-    assert.deepEqual([source, told], [source, { outcome }]);
+    // An error that says no more is that of a call that failed.
+    const told = cancelled._meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
+    assert.deepEqual([source, cancelled.isError, told], [source, true, { outcome }]);
   }
   raw.child.stdin.end();
   await raw.closed;

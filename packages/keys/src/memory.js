@@ -175,7 +175,6 @@ export class Memory {
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
   async #became({ core, machine }, asked, settled, signal) {
-    if (core.pointer) machine.advance(); // what is too old is forgotten
     machine.kept++; // until it is known
     try {
       for (let last = 0; core.pointer;) {
@@ -216,6 +215,7 @@ export class Memory {
       (other) => owner && other.owner === owner,
     );
     for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
+      if (asked.core.pointer) asked.machine.advance(); // what is too old is forgotten
       const handle = handleOf(asked, callId);
       const { fate } = await this.#became(asked, handle, settled, signal);
       if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, handle, callId) };

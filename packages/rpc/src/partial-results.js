@@ -20,9 +20,10 @@ export async function resultOfParts(peer, call, iteration) {
     // Lets a cancel in.
     await breathe();
   });
-  // What it returns in spite of a cancel is its result, as with any handler.
-  if (!returned || (call.aborted && value === undefined)) throw abortError(call.reason);
-  return collection ? joinParts(collection.chunks, value) : value;
+  if (!returned) throw abortError(call.reason);
+  // What it returns in spite of a cancel is its result, as with any handler; of nothing, its parts are none.
+  const isLate = call.aborted && value === undefined;
+  return collection && !isLate ? joinParts(collection.chunks, value) : value;
 }
 
 /**

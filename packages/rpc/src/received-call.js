@@ -188,6 +188,7 @@ export class ReceivedCall {
       if (isGenerator(handler)) this.postpone();
       const given = await (handler.later ?? handler)(this.params, this);
       const result = await this.resultOf(given);
+      if (this.#iteration && this.aborted && result === undefined) ending = rpc.ENDED;
       // JSON leaves out undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol')
         throw new TypeError(`A ${typeof result} cannot be a result`);

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 47092061;
+export const ABI = 2135796632;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -57,6 +57,7 @@ export const RETURNED = /** @type {Ending} */ (0);
 export const THREW = /** @type {Ending} */ (1);
 export const GAVE_UP = /** @type {Ending} */ (2);
 export const RAN_OUT = /** @type {Ending} */ (3);
+export const ENDED = /** @type {Ending} */ (4);
 export const STOP_METHOD = /** @type {StopWord} */ (0);
 export const STOP_KEY = /** @type {StopWord} */ (1);
 export const STOP_REQUESTS = /** @type {StopWord} */ (2);

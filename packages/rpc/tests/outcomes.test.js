@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { SOURCES } from '../../../tests/support/stopped-sources.js';
 import { RpcError } from '../src/index.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
 
@@ -148,6 +149,46 @@ function asked(t, options = {}) {
   };
   return { a, b, began, release, call, settled };
 }
+
+for (const dialect of ANSWERING)
+  for (const [what, { outcome: told, make }] of Object.entries(SOURCES))
+    test(`${dialect}: what a handler streams is told as what it was: ${what}`, async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const { a, b } = peerPair(dialect);
+      const began = gate();
+      b.handle('work', (_params, { signal }) => {
+        setTimeout(began.open);
+        return make(signal);
+      });
+      const controller = new AbortController();
+      const asked = outcome(a.request('work', {}, { signal: controller.signal }));
+      await began.opened;
+      controller.abort();
+      const { ok, err } = await asked;
+      // What a handler answers in spite of a cancel stands.
+      assert.equal(ok === undefined ? err.data.outcome : 'finished', told);
+      a.close();
+      b.close();
+    });
+
+test('lsp: a stream that had given all when its reader stopped: finished', async (t) => {
+  const { peer, post, said } = scriptedPeer('lsp');
+  t.after(() => peer.close());
+  const waits = gate();
+  const room = gate();
+  t.mock.method(peer, 'room', () => (waits.open(), room.opened));
+  let count = 0;
+  const pull = (controller) => (count++ ? controller.close() : controller.enqueue(['a']));
+  peer.handle('refs', () => new ReadableStream({ pull }));
+  const params = { partialResultToken: 't' };
+  post({ jsonrpc: '2.0', id: 1, method: 'refs', params });
+  await waits.opened;
+  post({ jsonrpc: '2.0', method: '$/cancelRequest', params: { id: 1 } });
+  await new Promise(setImmediate);
+  room.open();
+  const { error } = (await said(2))[1];
+  assert.deepEqual([error.code, error.data.outcome], [-32800, 'finished']);
+});
 
 test('a peer says what became of a request that was cancelled, and what its handler answered if that is kept', async (t) => {
   const { b, began, call, settled } = asked(t);

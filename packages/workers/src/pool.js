@@ -114,8 +114,12 @@ function after(ms, act) {
 class Task extends Inflow {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
+  /** Whether its handler has come to its end. */
+  isDone = false;
   #stopped = false;
   #tellEnded = () => {};
+  /** What is read last of its stream; throws if it failed. @type {() => IteratorResult<any>} */
+  #last = () => ({ done: true, value: undefined });
   /** Resolves when it has ended. @type {Promise<void>} */
   #ended = new Promise((resolve) => (this.#tellEnded = resolve));
   /** @type {(data: unknown) => void} */
@@ -180,11 +184,13 @@ class Task extends Inflow {
   async return(value) {
     this.stop('The reader stopped reading the stream');
     await this.#ended;
-    return super.return(value);
+    await super.return(value);
+    return this.#last();
   }
 
   /** @param {unknown} data */
   succeed(data) {
+    this.isDone = true;
     this.#resolve(data);
     this.#end(() => ({ done: true, value: data }));
   }
@@ -200,6 +206,7 @@ class Task extends Inflow {
 
   /** @param {() => IteratorResult<unknown>} last what is read last of its stream */
   #end(last) {
+    this.#last = last;
     offAbort(this.signal, this);
     this.pool.waiting.delete(this);
     this.finish(last);

@@ -118,8 +118,8 @@ class Task extends Inflow {
   isDone = false;
   #stopped = false;
   #tellEnded = () => {};
-  /** What is read last of its stream; throws if it failed. @type {() => IteratorResult<any>} */
-  #last = () => ({ done: true, value: undefined });
+  /** What its handler threw. @type {unknown} */
+  #thrown;
   /** Resolves when it has ended. @type {Promise<void>} */
   #ended = new Promise((resolve) => (this.#tellEnded = resolve));
   /** @type {(data: unknown) => void} */
@@ -184,8 +184,8 @@ class Task extends Inflow {
   async return(value) {
     this.stop('The reader stopped reading the stream');
     await this.#ended;
-    await super.return(value);
-    return this.#last();
+    if (this.#thrown) throw this.#thrown;
+    return super.return(value);
   }
 
   /** @param {unknown} data */
@@ -197,6 +197,7 @@ class Task extends Inflow {
 
   /** @param {unknown} error @param {boolean} [isOwn] whether its handler threw that */
   fail(error, isOwn) {
+    if (isOwn) this.#thrown = error;
     const why = this.signal?.aborted && !isOwn ? this.signal.reason : error;
     this.#reject(why);
     this.#end(() => {
@@ -206,7 +207,6 @@ class Task extends Inflow {
 
   /** @param {() => IteratorResult<unknown>} last what is read last of its stream */
   #end(last) {
-    this.#last = last;
     offAbort(this.signal, this);
     this.pool.waiting.delete(this);
     this.finish(last);

@@ -141,6 +141,27 @@ describe('a task that streams', () => {
     client.close();
     app.close();
   });
+
+  for (const [name, chunks, outcome] of [
+    ['fails_to_end', 3, 'failed'],
+    ['closed', 1, 'finished'],
+    ['rows', 3, 'stopped'],
+  ])
+    test(`and is stopped is told as what it was: ${name}: ${outcome}`, async (t) => {
+      t.mock.method(console, 'error', () => {});
+      open();
+      const { app, client } = await pair([name], { streamChunks: 1 });
+      let says;
+      const said = new Promise((resolve) => (says = resolve));
+      const stream = client.stream(name, { count: Infinity }, { onProgress: says });
+      for (let i = 0; i < chunks; i++) assert.equal((await stream.next()).done, false);
+      if (name === 'closed') await said;
+      await stream.return();
+      const { cancelled, metadata } = await stream.response;
+      assert.deepEqual([cancelled, metadata.outcome], [true, outcome]);
+      client.close();
+      app.close();
+    });
 });
 
 describe('a task', () => {

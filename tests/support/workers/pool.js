@@ -90,6 +90,23 @@ else {
         progress({ progress: -1, total: made });
       }
     },
+    async *fails_to_end() {
+      try {
+        for (;;) yield 'row';
+      } finally {
+        throw new Error('no ink');
+      }
+    },
+    /** Says when it is closed, which is behind its last chunk. */
+    closed(_params, { progress }) {
+      let count = 0;
+      const pull = (/** @type {any} */ controller) => {
+        if (count++ < 3) return controller.enqueue('row');
+        controller.close();
+        progress({ progress: 1 });
+      };
+      return new ReadableStream({ pull });
+    },
     async *odd() {
       yield 'even';
       yield () => {};

@@ -359,7 +359,7 @@ export async function askOutcome(client, way, callId, options) {
   /** Whether the app answers what it need not wait for: a page that hangs says nothing, and its driver may not notice. */
   const isThere = async () => {
     const quick = { signal, timeout: Math.min(left(), MAX_SILENCE) };
-    return !(await askOutcome(client, way, callId, quick)).error;
+    return (await askOutcome(client, way, callId, quick)).error?.code !== 'TIMEOUT';
   };
   for (;;) {
     let isBegun = false;
@@ -392,12 +392,10 @@ export async function askOutcome(client, way, callId, options) {
     // A session that ends while the answer is waited for, lost or closed, may be followed by another.
     const isOver = response && (client.sessionId !== sessionId || !client.connected);
     if (isOver && !signal?.aborted && left() > 0) continue;
-    const [code, why] = signal?.aborted
+    const [code, message] = signal?.aborted
       ? ['CANCELLED', reasonText(signal.reason) ?? 'The question was cancelled']
       : ['TIMEOUT', 'The app has not answered what became of the call'];
-    return {
-      outcome: 'unknown',
-      error: response?.error ?? { code, message: why, retryable: true },
-    };
+    const error = response?.error ?? { code, message, retryable: true };
+    return { outcome: 'unknown', error };
   }
 }

@@ -138,7 +138,7 @@ const BREAKING = {
           await turn();
         }
       } finally {
-        throw new Error('cannot be closed');
+        await Promise.reject(new Error('cannot be closed'));
       }
     },
   ],

@@ -94,7 +94,7 @@ else {
       try {
         for (;;) yield 'row';
       } finally {
-        throw new Error('no ink');
+        await Promise.reject(new Error('no ink'));
       }
     },
     /** Says when it is closed, which is behind its last chunk. */

@@ -418,7 +418,8 @@ int abp_cancel_answered(abp_endpoint *endpoint, abp_call call, int accepted, con
  * abp_finish() still ends it. A call whose result is out, or a void handle, is left alone and says
  * ABP_OK. Errors: ABP_E_UNDRAINED. */
 int abp_goes_on(abp_endpoint *endpoint, abp_call call);
-/* 1 if the handler of a call has begun its work and not returned, else 0; 0 for a void handle. */
+/* 1 if the handler of a call has begun its work, which it may have ended, else 0; 0 for a void
+ * handle. */
 int abp_has_begun(const abp_endpoint *endpoint, abp_call call);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);

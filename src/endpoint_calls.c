@@ -308,8 +308,10 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
 }
 
 COLD int abp_has_begun(const abp_endpoint *ep, abp_call call) {
-  const uint32_t slot = calls_live(&ep->calls, call);
-  return slot != NO_CALL && table_call(&ep->calls.table, slot)->state > PREPARING;
+  const uint32_t slot = calls_slot(&ep->calls, call);
+  if (slot == NO_CALL) return 0;
+  const struct call *c = table_call(&ep->calls.table, slot);
+  return call_is_over(c->state) ? c->fate != ABP_FATE_UNSTARTED : c->state > PREPARING;
 }
 
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {

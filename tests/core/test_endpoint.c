@@ -105,6 +105,8 @@ static void a_handle_of_a_call_that_is_over_is_nobody_elses(void **state) {
     assert_int_equal(abp_finish(ep, first, ABP_COMPLETED), ABP_E_STATE);
     assert_int_equal(abp_finish(ep, next, ABP_COMPLETED), ABP_OK);
     drain(ep, NULL);
+    assert_int_equal(abp_has_begun(ep, next), 1);
+    assert_int_equal(abp_has_begun(ep, first), 0);
   }
   assert_int_equal(abp_finish(ep, 0, ABP_COMPLETED), ABP_E_STATE);
   assert_int_equal(abp_finish(ep, UINT32_MAX, ABP_COMPLETED), ABP_E_STATE);

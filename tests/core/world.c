@@ -1092,6 +1092,10 @@ static void check(struct world *w, enum side side) {
     must(w, part->phase != RUNS || abp_has_begun(ep, part->handle) == !part->prepares, i,
          "it has begun or not, wrongly");
     must(w,
+         part->phase != OVER || !part->known || caller ||
+             abp_has_begun(ep, part->handle) == (part->fate != ABP_FATE_UNSTARTED),
+         i, "it had begun or not, wrongly");
+    must(w,
          part->phase != RUNS ||
              abp_progress_wanted(ep, part->handle) ==
                  (call->progress && !part->stopped && !part->asked && !part->prepares),

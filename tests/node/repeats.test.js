@@ -672,34 +672,43 @@ describe('a repeat that is stopped follows what it has joined', () => {
 });
 
 describe('a repeat has joined a call, and the app closes', () => {
+  const checked = (until, handler) => ({
+    handler,
+    inputSchema: {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        jsonSchema: { input: () => ({}) },
+        validate: async (value) => (await until, { value }),
+      },
+    },
+  });
+  const lookedUp = (until, work) => ({
+    capabilities: { work },
+    options: {
+      keys: {
+        open: async () => ({ id: 'kept', rememberFor: 60_000 }),
+        begin: async () => (await until, { state: 'begun' }),
+        end: async () => {},
+        close() {},
+      },
+    },
+  });
   /** How a call may wait before it begins. @type {Record<string, (until: Promise<void>, work: () => unknown) => any>} */
   const WAITS = {
     'until its params are checked': (until, handler) => ({
-      capabilities: {
-        work: {
-          handler,
-          inputSchema: {
-            '~standard': {
-              version: 1,
-              vendor: 'test',
-              jsonSchema: { input: () => ({}) },
-              validate: async (value) => (await until, { value }),
-            },
-          },
-        },
-      },
+      capabilities: { work: checked(until, handler) },
     }),
-    'until its key is looked up': (until, handler) => ({
-      capabilities: { work: handler },
-      options: {
-        keys: {
-          open: async () => ({ id: 'kept', rememberFor: 60_000 }),
-          begin: async () => (await until, { state: 'begun' }),
-          end: async () => {},
-          close() {},
-        },
-      },
-    }),
+    'until its key is looked up': lookedUp,
+    'until its key is looked up, and its params are checked': (until, handler) =>
+      lookedUp(
+        until,
+        checked(Promise.resolve(), () => handler()),
+      ),
+    'until its key is looked up, and its first chunk is taken': (until, handler) =>
+      lookedUp(until, async function* () {
+        yield await handler();
+      }),
   };
   for (const [what, appOf] of Object.entries(WAITS)) {
     for (const isOther of [false, true]) {
@@ -720,6 +729,108 @@ describe('a repeat has joined a call, and the app closes', () => {
       });
     }
   }
+
+  /** Two who call, each in its own session or, in the app's own page, both in one. */
+  const callers = async (line, made) => {
+    const site = siteOf({ ...made, ...(LINES[line] && { line }) });
+    if (LINES[line]) {
+      const both = [await site.client({ owner: 'o' }), await site.client({ owner: 'o' })];
+      const arrived = () => Promise.all(both.map((client) => client.outcome('until it has come')));
+      return { site, both, arrived };
+    }
+    const { abp } = site.app;
+    const features = { 'bridge.outcomes': true };
+    await abp.initialize({ agent: AGENT, protocolVersion: '0.1', features });
+    const arrived = () => abp.call('bridge/outcome', { callId: 'nobody' });
+    return { site, both: [abp, abp], arrived };
+  };
+
+  for (const line of [...Object.keys(LINES), "the app's own page"])
+    for (const [what, appOf] of Object.entries(WAITS)) {
+      for (const isStopped of [false, true])
+        test(`over ${line}, at any moment after the first${isStopped ? ', which is cancelled,' : ''} has waited ${what}: what never ran is told to be unstarted`, async () => {
+          const words = new Set();
+          for (let moment = 0; moment < 18; moment++) {
+            const until = deferred();
+            let runs = 0;
+            const made = appOf(until.promise, () => (runs++, new Promise(() => {})));
+            const { site, both, arrived } = await callers(line, made);
+            const controller = new AbortController();
+            const { signal } = controller;
+            const first = both[0].call('work', {}, { idempotencyKey: 'k', signal });
+            await arrived();
+            const repeat = both[1].call('work', {}, { idempotencyKey: 'k' });
+            await arrived();
+            if (isStopped) controller.abort();
+            if (isStopped) await arrived();
+            until.resolve();
+            for (let i = 0; i < moment; i++) await undefined;
+            const before = runs;
+            site.app.close();
+            const told = await Promise.all([first, repeat]);
+            await new Promise(setImmediate);
+            assert.equal(runs, before, 'nothing begins in an app that has closed');
+            const word = runs ? 'running' : 'unstarted';
+            words.add(word);
+            assert.deepEqual(
+              told.map(({ metadata }) => metadata.outcome),
+              [isStopped ? 'unstarted' : word, word],
+              `after ${moment} microtasks`,
+            );
+          }
+          assert.ok(words.has('unstarted'));
+        });
+    }
+
+  test('at any moment after the first has returned: no repeat is told that it never ran', async () => {
+    const words = new Set();
+    for (let moment = 0; moment < 18; moment++) {
+      const work = held();
+      const { site, both, arrived } = await callers("the app's own page", {
+        capabilities: { work: work.handler },
+      });
+      const begun = work.next();
+      const [, repeat] = both.map((abp) => abp.call('work', {}, { idempotencyKey: 'k' }));
+      const call = await begun;
+      await arrived();
+      call.end.resolve(() => 1);
+      for (let i = 0; i < moment; i++) await undefined;
+      site.app.close();
+      const { success, metadata } = await repeat;
+      words.add(success ? 'success' : metadata.outcome);
+    }
+    assert.deepEqual([...words].sort(), ['running', 'success']);
+  });
+
+  for (const isEarly of [true, false])
+    test(`the first was stopped because its line was cut, and a repeat came ${isEarly ? 'before' : 'while'} that is written: it has not begun`, async () => {
+      const [work, writing] = [held(), deferred()];
+      const store = { open: async () => ({ id: 'kept', rememberFor: 60_000 }), close() {} };
+      store.begin = async () => ({ state: 'begun' });
+      store.end = () => (writing.resolve(), new Promise(() => {}));
+      const site = siteOf({ capabilities: { work: work.handler }, options: { keys: store } });
+      const client = await site.client({ owner: 'o' });
+      const { cut } = site.last;
+      const other = await site.client({ owner: 'o' });
+      const begun = work.next();
+      void client.call('work', {}, { idempotencyKey: 'k' });
+      const { context, end } = await begun;
+      const repeated = async () => {
+        const calling = other.call('work', {}, { idempotencyKey: 'k' });
+        await other.outcome('until it has come');
+        return { calling };
+      };
+      const early = isEarly && (await repeated());
+      context.signal.addEventListener('abort', () =>
+        end.resolve(({ signal }) => signal.throwIfAborted()),
+      );
+      cut();
+      await writing.promise;
+      const { calling } = early || (await repeated());
+      site.app.close();
+      assert.equal((await calling).metadata.outcome, 'unstarted');
+      assert.equal(work.calls.length, 1);
+    });
 
   test('the first has begun: both are told that it runs', async () => {
     const work = held();

@@ -25,7 +25,7 @@ import { sizeOf } from '../../../js/common/value-size.js';
 import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { OUTCOME, isResponse, unstarted } from '../../../js/wire/messages.js';
-import { beginAfter, returnOf } from '../../../js/app/waits.js';
+import { returnOf } from '../../../js/app/waits.js';
 import { LocalStore, MAX_BYTES } from './local-store.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
@@ -53,7 +53,9 @@ const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
 /** The place of a call with a key, as long as it runs here. */
 class Place {
   /** The calls with its key that wait for what it ends with. @type {Call[]} */
-  joined = [];
+  #joined = [];
+  /** Whether one of them may run, once that is written. */
+  #isFree = false;
   /** Tells them. @type {(joined: Joined) => void} */
   tell = () => {};
   /** @type {Promise<Joined>} */
@@ -62,11 +64,21 @@ class Place {
   /** @param {Call} first */
   constructor(first) {
     this.first = first;
+    this.handle = first.handle;
+  }
+
+  /** @param {Call} call */
+  join(call) {
+    this.#joined.push(call);
+    if (this.#isFree) call.postpone();
+    else call.beginWork();
+    goOnWithout(call);
   }
 
   /** Tells the core that those who wait have not begun, either: so they end as `unstarted` if their app is closed. */
-  postpone() {
-    for (const call of this.joined) call.postpone();
+  free() {
+    this.#isFree = true;
+    for (const call of this.#joined) if (!call.hasEnded) call.postpone();
   }
 }
 
@@ -138,9 +150,8 @@ export class Memory {
     this.#closed = true;
     this.#local.clear();
     for (const place of this.#places.values()) {
-      const { hasEnded, handle, endpoint } = place.first;
-      const { core, machine } = endpoint;
-      if (!hasEnded && !machine.failed && !core.x.has_begun(core.pointer, handle)) place.postpone();
+      const { core, machine } = place.first.endpoint;
+      if (!machine.failed && !core.x.has_begun(core.pointer, place.handle)) place.free();
     }
   }
 
@@ -243,21 +254,29 @@ export class Memory {
     this.#strangers.set(connection, stranger);
     const name = JSON.stringify([connection.owner ?? stranger, call.name, key]);
     for (let place; (place = this.#places.get(name));) {
-      place.joined.push(call);
-      goOnWithout(call);
+      place.join(call);
       const { ended, again } = await place.told;
       if (!again || call.aborted) return this.#answer(call, ended);
     }
     const place = new Place(call);
     this.#places.set(name, place);
+    call.rare.onStop = undefined;
     let found;
     try {
-      found = await this.#begin(name, call, place);
+      found = await this.#begin(name, call);
     } catch (error) {
+      this.#leave(name, place, { ended: LOST, again: true });
       if (call.aborted) throw error;
       if (isErrorObject(error)) return unstarted(error);
       const why = `The app cannot write down that the call begins, so it did not: ${reasonText(error)} (docs/errors.md#keys_unavailable)`;
       return unstarted(new AbpError('KEYS_UNAVAILABLE', why, { retryable: true }));
+    }
+    if (found.state === 'begun' && !call.beginWork()) {
+      // What was written for a call that does not begin is taken back.
+      await (async () => this.#keys.end(name, NEVER))().catch(() => {});
+      this.#leave(name, place, { ended: NEVER, again: true });
+      // What it had waited for may have run elsewhere.
+      return this.#answer(call, call.hasEnded ? NEVER : LOST);
     }
     if (found.state !== 'begun') {
       const ended = found.state === 'ended' ? found.ended : LOST;
@@ -287,52 +306,38 @@ export class Memory {
 
   /** Gives a place away. @param {string} name @param {Place} place @param {Joined} joined what those who wait there are told */
   #leave(name, place, joined) {
+    if (joined.again) place.free();
     if (this.#places.get(name) === place) this.#places.delete(name);
     place.tell(joined);
   }
 
   /**
-   * Asks the store, until it is known whether a call may begin.
+   * Asks the store, until it is known whether a call may begin. It has not begun then, and does with its handler.
    * @param {string} name
    * @param {Call} call
-   * @param {Place} place
    * @returns {Promise<KeyFound>}
    */
-  async #begin(name, call, place) {
-    call.rare.onStop = undefined;
+  async #begin(name, call) {
     for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
       if (pause) await delay(pause);
       if (pause && this.#closed) return { state: 'running' };
       const ended = this.#local.find(name);
       if (ended && !ended.again) return { state: 'ended', ended };
-      const beginning = (async () => this.#keys.begin(name))();
-      // What was written for a call that does not begin is taken back.
-      const undo = () =>
-        beginning
-          .then(async ({ state }) => {
-            if (state !== 'begun') return LOST;
-            await this.#keys.end(name, NEVER);
-            return NEVER;
-          })
-          .catch(() => LOST)
-          .then((ended) => this.#leave(name, place, { ended, again: true }));
+      if (!pause) call.postpone();
       /** @type {KeyFound} */
       let found;
       try {
-        // As long as nothing is known, it has not begun. Then it waits for one that has.
-        found = await (pause
-          ? beginning
-          : /** @type {Promise<KeyFound>} */ (beginAfter(call, beginning, (found) => found)));
+        found = await this.#keys.begin(name);
       } catch (error) {
         if (pause) return { state: 'lost' };
-        void undo();
         throw error;
       }
-      if (found.state === 'begun' && call.aborted) {
-        await undo();
-        // What it had waited for may have run elsewhere.
-        return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
+      if (found.state === 'begun') {
+        if (pause) call.postpone();
+        return found;
       }
+      // As long as nothing is known, it has not begun. Then it waits for one that has.
+      if (!pause && !call.beginWork()) throw call.signal.reason;
       if (found.state !== 'running') return found;
       goOnWithout(call);
     }
@@ -369,7 +374,7 @@ export class Memory {
     };
     // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
     const isFree = again && fate !== abp.FATE_FAILED;
-    if (isFree) place.postpone();
+    if (isFree) place.free();
     // What may run again waits until that is written.
     if (!again) place.tell({ ended });
     try {

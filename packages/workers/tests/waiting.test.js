@@ -114,10 +114,15 @@ for (const [way, openWay] of Object.entries(WAYS)) {
         open();
         pair = await openWay(CAPABILITIES());
         const free = await occupy();
-        const pending = pair.call('plain');
+        // Plain messages have no keys.
+        const key = way === 'a port with messages' ? undefined : { idempotencyKey: 'k' };
+        const calls = [pair.call('plain', {}, key)];
         await waiting(1);
+        if (key) calls.push(pair.call('plain', {}, key));
+        await pair.call('nothing, until the repeat has come');
         pair.exposed.close();
-        assert.equal((await pending).metadata.outcome, 'unstarted');
+        for (const { metadata } of await Promise.all(calls))
+          assert.equal(metadata.outcome, 'unstarted');
         await free();
         await idle();
         assert.equal(marks[0], 1);

@@ -128,9 +128,11 @@ test('it gives its place back at once, and the next one begins', async () => {
 for (const way of ['a port with frames', 'a port with messages', 'a WebSocket']) {
   /**
    * Two calls whose time is over at once make room for two that wait; the first of these does something at once.
-   * @param {(pair: any, calls: Promise<any>[]) => unknown} act
+   * @param {import('node:test').TestContext} t
+   * @param {(pair: any) => unknown} act
    */
-  async function twoBegin(act) {
+  async function twoBegin(t, act) {
+    const clock = useClock(t);
     const check = slowCheck();
     const began = [];
     const opened = await WAYS[way](
@@ -147,12 +149,16 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     pair = opened;
     const over = [1, 2].map(() => pair.call('work', {}, { timeout: 50 }));
     const next = ['a', 'b'].map((name) => pair.call('next', { name }, { callId: name }));
+    // What comes after the close is read by nobody.
+    while (pair.exposed.counters[0].inFlightIn < 4)
+      await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(50);
     await Promise.all(over);
     return { began, told: await Promise.all(next) };
   }
 
-  test(`over ${way}, two begin at once, and the first closes the app: the second never ran`, async () => {
-    const { began, told } = await twoBegin(({ exposed }) => exposed.close());
+  test(`over ${way}, two begin at once, and the first closes the app: the second never ran`, async (t) => {
+    const { began, told } = await twoBegin(t, ({ exposed }) => exposed.close());
     assert.deepEqual(began, ['a']);
     assert.deepEqual(
       told.map(({ metadata }) => metadata.outcome),
@@ -172,12 +178,27 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     ['closes the client', ({ client }) => client.close(), 'unknown'],
     ['cancels the second', ({ client }) => void client.cancel('b'), undefined],
   ]) {
-    test(`over ${way}, two begin at once, and the first ${what}: the second runs`, async () => {
-      const { began, told } = await twoBegin(act);
+    test(`over ${way}, two begin at once, and the first ${what}: the second runs`, async (t) => {
+      const { began, told } = await twoBegin(t, act);
       assert.deepEqual(began, ['a', 'b']);
       assert.equal(told[0].metadata.outcome, outcome);
     });
   }
+
+  test(`over ${way}, a call that comes when its app has closed: nobody reads it, and it may be on its way for all its caller knows`, async () => {
+    const began = [];
+    let late;
+    const next = ({ name }) => {
+      began.push(name);
+      pair.exposed.close();
+      late = pair.call('next', { name: 'b' });
+    };
+    pair = await WAYS[way]({ next });
+    const first = await pair.call('next', { name: 'a' });
+    assert.equal(first.metadata.outcome, 'running');
+    assert.equal((await late).metadata.outcome, 'unknown');
+    assert.deepEqual(began, ['a']);
+  });
 }
 
 test('a listener closes the app at a signal that fires as another call gets its turn: that one never ran', async () => {

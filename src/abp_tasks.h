@@ -195,6 +195,13 @@ int abp_task_start(abp_tasks *tasks, abp_task task);
 /* The number of the latest run; 0 before the first, and for a void handle. What an earlier run
  * still says is dropped. */
 uint32_t abp_task_run(const abp_tasks *tasks, abp_task task);
+/* What the run that has just started needs is not there yet. Until abp_task_begin() its work has
+ * not begun: whatever ends the task meanwhile ends it at once, as ABP_FATE_UNSTARTED unless an
+ * earlier run has worked. abp_task_returns() is due all the same. No errors. */
+void abp_task_postpone(abp_tasks *tasks, abp_task task, uint32_t run);
+/* The work of the latest run begins now. Errors: ABP_E_STATE when the task has ended or is to end,
+ * or is void: then the executor must not begin. */
+int abp_task_begin(abp_tasks *tasks, abp_task task);
 /* The executor, or an agent somewhere else (run 0), says that the task is in this state. `what`, in
  * bits: NEWS, it says more than the state, so it is told even when the state is the old one;
  * SNAPSHOT, it came with the task as it stands. No errors. */

@@ -36,17 +36,20 @@ struct abp_tasks {
     uint32_t uncommitted; /* states that are being stored */
     uint8_t said;         /* the state as the protocol has it; told, unless it is uncommitted */
     uint8_t told;
-    uint8_t starts; /* the oldest state that is uncommitted begins a run */
-    uint8_t fate;   /* abp_fate: what became of the work, once an end was decided */
-    uint8_t others; /* TAKEN or HEARD, where others have worked on it */
-    uint8_t worked; /* a run has begun, here or elsewhere */
-    uint8_t how;    /* the event by which the latest run that has begun returned */
-    uint8_t learnt; /* `fate` is the word of whoever did the work, */
-    uint8_t heard;  /* and this the one that whoever began the task was told last */
-    uint8_t reader; /* WAITS, LEFT, ANSWERED */
-    uint32_t begun; /* that run */
-    uint32_t epoch; /* how often the task was taken, this time included; 0 without a log */
-    uint64_t lease; /* until when somebody has to ask for it; 0 is for ever */
+    uint8_t starts;   /* the oldest state that is uncommitted begins a run */
+    uint8_t fate;     /* abp_fate: what became of the work, once an end was decided */
+    uint8_t others;   /* TAKEN or HEARD, where others have worked on it */
+    uint8_t worked;   /* a run has begun, here or elsewhere */
+    uint8_t how;      /* the event by which the latest run that has begun returned */
+    uint8_t learnt;   /* `fate` is the word of whoever did the work, */
+    uint8_t heard;    /* and this the one that whoever began the task was told last */
+    uint8_t reader;   /* WAITS, LEFT, ANSWERED */
+    uint8_t prepares; /* that run waits for something, and no work of it is done */
+    uint8_t fresh;    /* nor had been before */
+    uint32_t begun;   /* that run, */
+    uint32_t before;  /* and the one before it */
+    uint32_t epoch;   /* how often the task was taken, this time included; 0 without a log */
+    uint64_t lease;   /* until when somebody has to ask for it; 0 is for ever */
   } * extras;
   uint32_t room;         /* of extras */
   struct watch *watches; /* by slot, for those that a client watches; NULL without any */
@@ -167,24 +170,31 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
+/* Whether a run has begun its work and not returned. */
+static int works(const struct extra *extra) { return extra->active > extra->prepares; }
+
 /* What became of the work, where a row of the table says `fate`. */
 static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fate fate) {
-  if (extra->others && !extra->begun)
+  if (extra->others && !(extra->prepares ? extra->before : extra->begun))
     return extra->others == TAKEN ? ABP_FATE_UNKNOWN : ABP_FATE_NONE;
+  const int worked = extra->worked && !(extra->prepares && extra->fresh);
+  const int returns = event >= TE_RETURN && event <= TE_UNSURE;
+  const int cancels = (event == TE_CANCEL || event == TE_ASK) && fate == ABP_FATE_RUNNING;
+  if (!worked && (returns || cancels))
+    return (abp_fate)task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
   /* A cancel found nobody at work. */
-  if ((event == TE_CANCEL || event == TE_ASK) && fate == ABP_FATE_RUNNING && !extra->active)
-    return extra->worked ? ABP_FATE_STOPPED
-                         : (abp_fate)task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
+  if (cancels && !works(extra)) return ABP_FATE_STOPPED;
   /* The latest run has ended, and an earlier one, from which a message took over, has not. */
   const int stays = fate == ABP_FATE_FAILED || fate == ABP_FATE_UNKNOWN;
-  const int returns = event >= TE_RETURN && event <= TE_UNSURE;
   return returns && extra->active && !stays ? ABP_FATE_RUNNING : fate;
 }
 
 /* A run begins. */
 static void begin(struct extra *extra) {
   extra->active++;
+  extra->fresh = !extra->worked;
   extra->worked = 1;
+  extra->before = extra->begun;
   extra->begun = extra->run;
 }
 
@@ -260,6 +270,22 @@ int abp_task_start(abp_tasks *tasks, abp_task task) {
 uint32_t abp_task_run(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
   return slot == NO_CALL ? 0 : tasks->extras[slot].run;
+}
+
+void abp_task_postpone(abp_tasks *tasks, abp_task task, uint32_t run) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL && tasks->extras[slot].active && tasks->extras[slot].begun == run)
+    tasks->extras[slot].prepares = 1;
+}
+
+int abp_task_begin(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL) return ABP_E_STATE;
+  const enum abp_task_state state = state_of(tasks, slot);
+  if (abp_task_ended(state) || state == TASK_CANCELING || state == TASK_COMMITTING)
+    return ABP_E_STATE;
+  tasks->extras[slot].prepares = 0;
+  return ABP_OK;
 }
 
 /* The slot of a task, or NO_CALL, which is counted, when this run may not speak for it: no more, or
@@ -410,7 +436,7 @@ int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repe
     table_clear_timer(&tasks->table, slot);
   }
   /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
-  const int asks = grace_ms && extra->active && !extra->starts;
+  const int asks = grace_ms && works(extra) && !extra->starts;
   int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
   if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
     table_set_timer(&tasks->table, slot, tasks->now + grace_ms);

@@ -42,6 +42,12 @@ EXPORT("start") int32_t start(abp_tasks *tasks, abp_task task) {
   return abp_task_start(tasks, task);
 }
 EXPORT("run") uint32_t run(abp_tasks *tasks, abp_task task) { return abp_task_run(tasks, task); }
+EXPORT("postpone") void postpone(abp_tasks *tasks, abp_task task, uint32_t number) {
+  abp_task_postpone(tasks, task, number);
+}
+EXPORT("begin") int32_t begin(abp_tasks *tasks, abp_task task) {
+  return abp_task_begin(tasks, task);
+}
 EXPORT("says")
 int32_t says(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_state state,
              uint32_t what) {

@@ -443,6 +443,78 @@ static void what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered
   abp_tasks_free(tasks);
 }
 
+/* The same, where nothing may be stored, either. */
+static abp_task begun(abp_tasks *tasks, const char *id) {
+  const abp_task task = add(tasks, id);
+  if (bits(abp_task_start(tasks, task)) & ABP_TASK_COMMIT)
+    abp_task_committed(tasks, task, ABP_TASK_WORKING);
+  return task;
+}
+
+static void a_run_that_waits_to_begin_ends_at_once(void **state) {
+  (void)state;
+  for (int commits = 0; commits < 2; commits++) {
+    for (int grace = 0; grace < 100; grace += 50) {
+      const abp_tasks_config config = {.commits = (uint32_t)commits};
+      abp_tasks *tasks = abp_tasks_new(&config, 0);
+      const abp_task waits = begun(tasks, "waits"), works = begun(tasks, "works");
+      abp_task_postpone(tasks, waits, 1);
+      abp_task_postpone(tasks, works, 1);
+      abp_task_postpone(tasks, 0, 1);
+      assert_int_equal(abp_task_begin(tasks, works), ABP_OK);
+      assert_int_equal(abp_task_begin(tasks, 0), ABP_E_STATE);
+      const int both = commits ? ABP_TASK_COMMIT : ABP_TASK_END;
+      assert_int_equal(abp_task_cancel(tasks, waits, (uint32_t)grace, 1) & (both | ABP_TASK_ABORT),
+                       both | ABP_TASK_ABORT);
+      assert_int_equal(abp_task_cancel(tasks, works, (uint32_t)grace, 1) & (both | ABP_TASK_ABORT),
+                       (grace ? 0 : both) | ABP_TASK_ABORT);
+      assert_int_equal(abp_task_begin(tasks, waits), ABP_E_STATE);
+      assert_int_equal(abp_task_begin(tasks, works), ABP_E_STATE);
+      if (commits) abp_task_committed(tasks, waits, ABP_TASK_CANCELED);
+      assert_int_equal(became(tasks, "waits"), ABP_FATE_UNSTARTED);
+      assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 2);
+      assert_int_equal(abp_task_returns(tasks, waits, 1, ABP_TASK_STOPPED), 0);
+      assert_int_equal(became(tasks, "waits"), ABP_FATE_UNSTARTED);
+      assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 1);
+      abp_task_returns(tasks, works, 1, ABP_TASK_STOPPED);
+      assert_int_equal(became(tasks, "works"), ABP_FATE_STOPPED);
+      abp_tasks_free(tasks);
+    }
+  }
+}
+
+static void what_a_run_that_waits_to_begin_needs_may_fail(void **state) {
+  (void)state;
+  abp_tasks *tasks = abp_tasks_new(&(abp_tasks_config){0}, 0);
+  const abp_task first = begun(tasks, "first"), next = begun(tasks, "next");
+  abp_task_postpone(tasks, first, 1);
+  assert_true(abp_task_returns(tasks, first, 1, ABP_TASK_THREW) & ABP_TASK_END);
+  assert_int_equal(abp_task_state(tasks, first), ABP_TASK_FAILED);
+  assert_int_equal(became(tasks, "first"), ABP_FATE_UNSTARTED);
+  /* An earlier run has worked. */
+  abp_task_says(tasks, next, 1, ABP_TASK_INPUT_REQUIRED, 0);
+  abp_task_returns(tasks, next, 1, ABP_TASK_RETURNED);
+  assert_true(abp_task_start(tasks, next) & ABP_TASK_START);
+  abp_task_postpone(tasks, next, 1); /* which is over */
+  abp_task_postpone(tasks, next, 2);
+  assert_true(abp_task_cancel(tasks, next, 50, 1) & ABP_TASK_END);
+  assert_int_equal(became(tasks, "next"), ABP_FATE_STOPPED);
+  abp_tasks_free(tasks);
+}
+
+static void another_processs_work_is_not_forgotten_where_a_run_waits_to_begin(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task taken = add(tasks, "taken");
+  abp_task_own(tasks, taken, 2, 1);
+  abp_task_start(tasks, taken);
+  abp_task_committed(tasks, taken, ABP_TASK_WORKING);
+  abp_task_postpone(tasks, taken, 1);
+  abp_task_cancel(tasks, taken, 50, 1);
+  assert_int_equal(became(tasks, "taken"), ABP_FATE_UNKNOWN);
+  abp_tasks_free(tasks);
+}
+
 /* --- Whoever began it ------------------------------------------------------------------------- */
 
 static void whoever_left_a_task_is_told_once_what_became_of_it(void **state) {
@@ -984,6 +1056,9 @@ int main(void) {
       cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
       cmocka_unit_test(of_a_task_that_was_another_processs_nothing_is_known),
       cmocka_unit_test(what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered),
+      cmocka_unit_test(a_run_that_waits_to_begin_ends_at_once),
+      cmocka_unit_test(what_a_run_that_waits_to_begin_needs_may_fail),
+      cmocka_unit_test(another_processs_work_is_not_forgotten_where_a_run_waits_to_begin),
       cmocka_unit_test(whoever_left_a_task_is_told_once_what_became_of_it),
       cmocka_unit_test(work_that_may_be_done_is_in_doubt_until_its_result_is_heard),
       cmocka_unit_test(a_record_says_who_owns_the_task_and_who_does_no_longer),

@@ -13,6 +13,7 @@ import {
 } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
 import { abortError } from '../../../js/common/signals.js';
+import { isGenerator } from '../../../js/common/transfer.js';
 import { textOf } from '../../../js/common/values.js';
 import { readArtifact, readState } from './dialects.js';
 import { newId } from './ids.js';
@@ -59,18 +60,26 @@ export class Runs {
     const { agent, reports } = this.#parts;
     const { task } = entry;
     const run = owner.table.run(owner.handle);
+    owner.table.postpone(owner.handle, run);
     const context = new ExecutorContext(this.#parts, entry, owner, run, prompt);
     owner.context = context;
     owner.said = undefined;
     this.#running.add(context);
     const span = reports?.begin(task, prompt.info, context.attempt);
+    const begin = () => {
+      if (owner.table.begin(owner.handle) < 0) throw context.signal.reason;
+    };
     const work = async () => {
       // The state of the run is told before it says anything.
       await Promise.resolve();
+      // Of a generator no line runs before its first chunk is taken.
+      const isLazy = isGenerator(agent.execute);
+      if (!isLazy) begin();
       const given = await agent.execute(context);
       // Loaded on demand: most executors return nothing, or what an emit has returned.
       if (given !== undefined && given !== null && typeof given !== 'boolean') {
         const { tellReturned } = await import('./chunks.js');
+        if (isLazy) begin();
         await tellReturned(context, given);
       }
     };

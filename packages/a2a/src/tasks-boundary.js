@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 796487021;
+export const ABI = 1866039736;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -111,6 +111,8 @@ export const CONFIG = {
  * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Task} find
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} start
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} run
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number) => void} postpone
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} begin
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, state: TaskState, what: number) => number} says
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, how: TaskReturn) => number} returns
  * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Fate} became

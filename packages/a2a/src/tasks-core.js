@@ -51,7 +51,7 @@ const COUNTERS = {
 // prettier-ignore
 const INPUTS = {
   start: (x) => x.start, run: (x) => x.run, subscribe: (x) => x.subscribe, state: (x) => x.state, forget: (x) => x.forget,
-  own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost,
+  own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost, postpone: (x) => x.postpone, begin: (x) => x.begin,
   learn: (x) => x.learn, leave: (x) => x.leave, hear: (x) => x.hear, news: (x) => x.news, doubt: (x) => x.doubt,
 };
 /** Those after which something happens when some time has passed since. @satisfies {Record<string, (x: any) => any>} */

@@ -283,6 +283,81 @@ describe('a client', () => {
   });
 });
 
+/** An agent over a transport whose other end a test plays: what that sends is read at once. */
+function played(execute, options) {
+  const agent = createTaskServer({ card: { name: 'x' }, execute }, options);
+  const { stream, message } = VERSIONS['1.0'];
+  let told = () => {};
+  let status;
+  const transport = {
+    post({ result: { result } = {} }) {
+      const { id, status: shown } = result?.task ?? result?.statusUpdate ?? {};
+      status = shown ?? status;
+      if (id) told(id);
+    },
+    close() {},
+  };
+  agent.serve(transport);
+  const ask = (method, params) => {
+    const request = { jsonrpc: '2.0', id: method, method, params };
+    transport.onMessage({ type: 'a2a/request', stream: method, version: '1.0', request });
+  };
+  const begun = new Promise((resolve) => (told = resolve));
+  ask(stream, { message: message('go') });
+  return { agent, ask, begun, last: () => status };
+}
+
+/** Executors that work until they are told to stop. @type {Record<string, (begin: () => void) => any>} */
+const WORKS = {
+  'a function': (begin) => async (context) => {
+    begin();
+    if (!context.signal.aborted) await aborted(context.signal);
+    throw abortError();
+  },
+  'a generator': (begin) =>
+    async function* ({ signal }) {
+      begin();
+      if (!signal.aborted) await aborted(signal);
+      yield 'the end';
+    },
+  'a generator that does not wait': (begin) =>
+    function* () {
+      begin();
+      for (;;) yield 'more';
+    },
+};
+
+for (const [what, make] of Object.entries(WORKS))
+  for (const grace of [0, 60_000])
+    for (const [end, act] of Object.entries({
+      'is canceled': ({ ask }, id) => ask(VERSIONS['1.0'].cancel, { id }),
+      'ends with its agent': ({ agent }) => agent.close(),
+    }))
+      test(`a task of ${what}, with ${grace} ms of grace, ${end} at any moment: unstarted, if no line of it ran`, async () => {
+        const words = new Set();
+        for (let moment = 0; moment < 24; moment++) {
+          let runs = 0;
+          const one = played(
+            make(() => runs++),
+            { grace },
+          );
+          const id = await one.begun;
+          for (let i = 0; i < moment; i++) await undefined;
+          act(one, id);
+          while (one.agent.counters.live) await new Promise(setImmediate);
+          one.agent.close();
+          const { state, message } = one.last();
+          assert.equal(state, 'TASK_STATE_CANCELED');
+          const { outcome } = message.metadata;
+          words.add(outcome);
+          assert.equal(outcome === 'unstarted', !runs, `${outcome} after ${moment} microtasks`);
+        }
+        // A request takes longer than a function takes to begin.
+        const isLate = what === 'a function' && end === 'is canceled';
+        assert.equal(words.has('unstarted'), !isLate);
+        assert.ok(words.size > 1 || isLate, [...words].join());
+      });
+
 test('an agent that is closed says that its executors still run', async () => {
   const agent = createTaskServer({ card: { name: 'x' }, execute: () => new Promise(() => {}) });
   const body = {

@@ -527,6 +527,44 @@ describe('the id of a call names its repeats, too: it is never told that it neve
     assert.equal((await client.call('work', {}, { idempotencyKey: 'k' })).data, 2);
   });
 
+  for (const line of Object.keys(LINES))
+    test(`over ${line}, of work that ran in two sessions, the later one is told of, also if its session ended before the app knew that the first had`, async () => {
+      let runs = 0;
+      let isLate = () => {};
+      const site = siteOf({
+        line,
+        capabilities: {
+          async work(_params, { signal, report }) {
+            report({ run: ++runs });
+            const { app } = site.last;
+            // As when a network is gone: only the agent finds out.
+            if (runs === 1)
+              app.onClose = new Proxy(app.onClose, {
+                apply: (...given) => (isLate = () => Reflect.apply(...given)),
+              });
+            site.cut();
+            if (runs === 1)
+              return { success: false, error: { code: 'BUSY', message: 'busy', retryable: true } };
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            site.app.delete('work');
+            signal.throwIfAborted();
+          },
+        },
+      });
+      const client = await site.client({ ...BACK, owner: 'o' });
+      const response = await client.call(
+        'work',
+        {},
+        { callId: 'mine', idempotencyKey: 'k', ...AGAIN },
+      );
+      assert.deepEqual(said(response), ['UNKNOWN_CAPABILITY', 'unknown', false]);
+      const became = { outcome: 'stopped', report: { run: 2 } };
+      assert.deepEqual(await client.outcome('mine'), became);
+      isLate();
+      assert.deepEqual(await client.outcome('mine'), became);
+      assert.equal(runs, 2);
+    });
+
   test('in the same session, too, where the first failed and may be tried again', async () => {
     const work = held();
     const site = siteOf({

@@ -221,11 +221,11 @@ export class Memory {
     if (typeof callId !== 'string')
       throw new AbpError('INVALID_PARAMS', `${OUTCOME} needs a callId, a string`);
     const settled = getOwn(params, 'settled') === true;
-    // An older connection of the agent may not know yet that it has ended.
-    const others = [...this.#ended, ...this.#connections].filter(
-      (other) => owner && other.owner === owner,
-    );
-    for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
+    // That which the agent has used last comes first: an older one may not know yet that it has ended.
+    const others = [...this.#ended, ...this.#connections]
+      .flatMap((other) => (owner && other.owner === owner ? other.endpoint : []))
+      .sort((a, b) => a.machine.tickedAt - b.machine.tickedAt);
+    for (const asked of [endpoint, ...others.reverse()]) {
       if (asked.core.pointer) asked.machine.advance(); // what is too old is forgotten
       const handle = handleOf(asked, callId);
       const { fate } = await this.#became(asked, handle, settled, signal);

@@ -261,7 +261,7 @@ export class Exposed {
     const isAsked = owner && !this.#options.port && (counters.inFlightIn || counters.remembered);
     if (this.#closed || !isAsked) return forget();
     this.#remembering().then(
-      (memory) => (this.#closed ? forget() : memory.add(connection, owner)),
+      (memory) => (this.#closed ? forget() : memory.add(connection)),
       forget,
     );
   }

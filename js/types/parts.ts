@@ -47,7 +47,7 @@ export interface Memory {
   /** Opens the app's store of keys, and tells what agents are told of it. It resolves when it is open, or not waited for any more. */
   open(tell: (named: { id: string; rememberFor: number }) => void): Promise<void>;
   /** Keeps the calls of a connection that has ended. */
-  add(endpoint: Endpoint, owner: string): void;
+  add(connection: Connection): void;
   /** Keeps what the handler of a call said of its work. */
   keep(endpoint: Endpoint, callId: string, said: { report?: unknown; progress?: object }): void;
   /** Answers an agent that asks what became of a call, or runs a call that has a key, unless it has run. */

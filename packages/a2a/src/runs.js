@@ -112,11 +112,9 @@ export class ExecutorContext {
   #owner;
   /** The number of the run. */
   #run;
-  #aborted = false;
-  /** @type {string | undefined} */
-  #reason;
-  /** @type {AbortController | undefined} */
-  #controller;
+  #controller = new AbortController();
+  /** Aborted when the task is cancelled, or when another message has taken over. */
+  signal = this.#controller.signal;
   /** Whether another message has taken over. @internal */
   replaced = false;
 
@@ -134,25 +132,16 @@ export class ExecutorContext {
     this.request = info;
     /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
     this.attempt = entry.replica.run?.attempt ?? 0;
+    // For packages/page/src/grace.js, of whatever copy.
+    /** @type {any} */ (this.signal).abpGrace = parts.grace;
     // An earlier run may have left artifacts, to which this one can add.
     for (const { artifactId } of entry.task.artifacts)
       owner.table.artifact(owner.handle, run, artifactId, false);
   }
 
-  /** Aborted when the task is cancelled, or when another message has taken over. */
-  get signal() {
-    this.#controller ??= new AbortController();
-    // For packages/page/src/grace.js, of whatever copy.
-    /** @type {any} */ (this.#controller.signal).abpGrace = this.#parts.grace;
-    if (this.#aborted) this.#controller.abort(abortError(this.#reason));
-    return this.#controller.signal;
-  }
-
   /** @internal @param {string} [reason] */
   abort(reason) {
-    this.#aborted = true;
-    this.#reason = reason;
-    this.#controller?.abort(abortError(reason));
+    this.#controller.abort(abortError(reason));
   }
 
   /**

@@ -33,7 +33,6 @@ import { LocalStore, MAX_BYTES } from './local-store.js';
 /** @import { Call } from '../../../js/session/call.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 /** @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work. */
-/** @typedef {{ endpoint: Endpoint, owner: string, timer?: any }} Ended A connection that has ended. */
 /** @typedef {{ ended: KeyEnded, again?: boolean }} Joined What a call ended with that others wait for. `again`: one of these runs in its place. */
 
 /** Connections that have ended and whose calls may be asked for. */
@@ -47,7 +46,7 @@ const PAUSES = [20, 1000];
 
 /** What became of a call of which nothing is known. @type {KeyEnded} */
 const LOST = { outcome: 'unknown', cancelled: false };
-/** What is known of a call that was stopped before it began. @type {KeyEnded} */
+/** Of one that was stopped before it began. @type {KeyEnded} */
 const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
 
 /** The place of a call with a key, as long as it runs here. */
@@ -83,8 +82,8 @@ class Place {
 }
 
 export class Memory {
-  /** The oldest first. @type {Set<Ended>} */
-  #ended = new Set();
+  /** Connections that have ended, each until a timer fires: the oldest first. @type {Map<Connection, any>} */
+  #ended = new Map();
   /** By the slots of the calls that the core remembers. @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>} */
   #said = new WeakMap();
   /** @type {Map<string, Place>} */
@@ -127,26 +126,24 @@ export class Memory {
     });
   }
 
-  /** Keeps the calls of a connection that has ended. @param {Endpoint} endpoint @param {string} owner */
-  add(endpoint, owner) {
-    /** @type {Ended} */
-    const ended = { endpoint, owner };
-    ended.timer = setTimeout(() => this.#drop(ended), this.#rememberFor);
-    ended.timer.unref?.();
-    this.#ended.add(ended);
-    if (this.#ended.size > MAX_ENDED) this.#drop([...this.#ended][0]);
+  /** Keeps the calls of a connection that has ended. @param {Connection} ended */
+  add(ended) {
+    const timer = /** @type {any} */ (setTimeout(() => this.#drop(ended), this.#rememberFor));
+    timer.unref?.();
+    this.#ended.set(ended, timer);
+    if (this.#ended.size > MAX_ENDED) this.#drop([...this.#ended.keys()][0]);
   }
 
-  /** @param {Ended} ended */
+  /** @param {Connection} ended */
   #drop(ended) {
-    clearTimeout(ended.timer);
+    clearTimeout(this.#ended.get(ended));
     this.#ended.delete(ended);
-    ended.endpoint.machine.forget();
+    ended.machine.forget();
   }
 
   /** The app is about to close its sessions. What runs elsewhere is not waited for any more. */
   close() {
-    for (const ended of this.#ended) this.#drop(ended);
+    for (const ended of this.#ended.keys()) this.#drop(ended);
     this.#closed = true;
     this.#local.clear();
     for (const place of this.#places.values()) {
@@ -222,8 +219,8 @@ export class Memory {
       throw new AbpError('INVALID_PARAMS', `${OUTCOME} needs a callId, a string`);
     const settled = getOwn(params, 'settled') === true;
     // That which the agent has used last comes first: an older one may not know yet that it has ended.
-    const others = [...this.#ended, ...this.#connections]
-      .flatMap((other) => (owner && other.owner === owner ? other.endpoint : []))
+    const others = [...this.#ended.keys(), ...this.#connections]
+      .filter((other) => owner && other.owner === owner)
       .sort((a, b) => a.machine.tickedAt - b.machine.tickedAt);
     for (const asked of [endpoint, ...others.reverse()]) {
       if (asked.core.pointer) asked.machine.advance(); // what is too old is forgotten
@@ -260,7 +257,6 @@ export class Memory {
     }
     const place = new Place(call);
     this.#places.set(name, place);
-    call.rare.onStop = undefined;
     let found;
     try {
       found = await this.#begin(name, call);
@@ -307,7 +303,7 @@ export class Memory {
   /** Gives a place away. @param {string} name @param {Place} place @param {Joined} joined what those who wait there are told */
   #leave(name, place, joined) {
     if (joined.again) place.free();
-    if (this.#places.get(name) === place) this.#places.delete(name);
+    this.#places.delete(name);
     place.tell(joined);
   }
 
@@ -353,10 +349,9 @@ export class Memory {
    */
   async #end(name, place, callId, handle, kept) {
     const { endpoint } = place.first;
-    const became = await this.#became(endpoint, handle, true);
-    const { outcome } = became;
+    const { fate: known, outcome } = await this.#became(endpoint, handle, true);
     // The core has no fate for a repeat that never ran, but knows that it has ended.
-    const fate = became.fate || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
+    const fate = known || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;
     const again =

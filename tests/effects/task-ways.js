@@ -27,17 +27,30 @@ export const a2a = {
   slow: true,
   lacks: ['chunks', 'input', 'questions', 'inner calls', 'checks', 'cancel'],
   async open(handlers, { grace }) {
-    const execute = ({ message, signal }) => {
+    const run = ({ message, signal }) => {
       const { name, params } = message.parts[0].data;
-      const made = handlers[name](params, { signal });
+      return { name, made: handlers[name](params, { signal }) };
+    };
+    const execute = (context) => {
+      const { name, made } = run(context);
       return streams(name) ? made : made.then(() => {});
     };
-    const agent = await serve(execute, { grace });
     const limits = { grace: LONG, timeout: LONG, outage: LONG, retry: 1 };
-    const client = createTaskClient(agent.url, { limits });
-    await client.card();
+    const open = async (execute) => {
+      const agent = await serve(execute, { grace });
+      const client = createTaskClient(agent.url, { limits });
+      await client.card();
+      return { agent, client };
+    };
+    const functions = await open(execute);
+    // Until its first chunk is taken, no line of such an executor runs.
+    const generators = await open(async function* (context) {
+      return yield* run(context).made;
+    });
+    const both = [functions, generators];
     return {
       async call(name, params, { signal }) {
+        const { client } = name === 'async_generator' ? generators : functions;
         const stream = client.subscribe({ parts: [{ data: { name, params } }] }, { signal });
         try {
           for await (const event of stream) void event;
@@ -50,11 +63,11 @@ export const a2a = {
         const { outcome } = message?.metadata ?? {};
         return { success: state === 'completed', outcome: outcome ?? state };
       },
-      pace: () => fetch(new URL('/.well-known/agent-card.json', agent.url)),
-      trouble: () => agent.http.closeAllConnections(),
+      pace: () => fetch(new URL('/.well-known/agent-card.json', functions.agent.url)),
+      trouble: () => both.forEach(({ agent }) => agent.http.closeAllConnections()),
       async close() {
-        client.close();
-        await agent.close();
+        for (const { client } of both) client.close();
+        for (const { agent } of both) await agent.close();
       },
     };
   },

@@ -279,7 +279,7 @@ export class Memory {
       this.#leave(name, place, { ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    const { callId, handle, endpoint, rare } = call; // they are not known any more once it has ended
+    const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
     rare.onStop = undefined;
     rare.earlier = keptReport(found.report);
     // What passes on a call that still runs does not say how that ends.
@@ -287,7 +287,7 @@ export class Memory {
     let kept = {};
     endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
     void returnOf(call)
-      .then(() => this.#end(name, place, callId, handle, kept))
+      .then(() => this.#end(name, place, callId, kept))
       .finally(() => endpoint.machine.forget());
     try {
       const value = await run();
@@ -344,11 +344,11 @@ export class Memory {
    * @param {string} name
    * @param {Place} place
    * @param {string} callId
-   * @param {abp.Handle} handle of the call: a repeat in a later session may have its id
    * @param {Partial<KeyEnded>} kept what it returned or threw
    */
-  async #end(name, place, callId, handle, kept) {
-    const { endpoint } = place.first;
+  async #end(name, place, callId, kept) {
+    const { handle, first } = place; // a repeat in a later session may have the same id
+    const { endpoint } = first;
     const { fate: known, outcome } = await this.#became(endpoint, handle, true);
     // The core has no fate for a repeat that never ran, but knows that it has ended.
     const fate = known || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);

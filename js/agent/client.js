@@ -6,14 +6,8 @@ import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { isHighWaterMark, misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
-import {
-  MAX_TIMER,
-  cloneOf,
-  copyRecord,
-  getOwn,
-  isObject,
-  milliseconds,
-} from '../common/values.js';
+import { cloneOf } from '../common/snapshot.js';
+import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
 import { NOTHING, makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';

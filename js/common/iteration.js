@@ -1,8 +1,8 @@
 /** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
 import { breathe } from './breathe.js';
-import { copyOf } from './copy.js';
 import { AbpError, saysCancelled, toErrorObject } from './errors.js';
 import { iteratorOf } from './iterator-of.js';
+import { copyOf } from './snapshot.js';
 import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
 

@@ -1,5 +1,7 @@
 /** What a handler says of its work, for when that does not succeed. */
 import { safely } from './errors.js';
+import { copyOf, plainText } from './snapshot.js';
+import { parse } from './values.js';
 
 /** Characters of a report, as JSON. */
 const MAX_REPORT = 4096;
@@ -12,9 +14,8 @@ const MAX_REPORT = 4096;
  * @returns {any} undefined if it is not JSON, or too long
  */
 export function keptReport(said, name) {
-  /** @type {any} */
-  const text = safely(() => /** @type {any} */ (JSON.stringify(said)), 0);
-  if (text?.length <= MAX_REPORT) return JSON.parse(text);
+  const text = safely(() => plainText(copyOf(said)));
+  if (text && text.length <= MAX_REPORT) return parse(text);
   if (name) console.error(`abp-bridge: ${name}: a report is JSON of at most 4 KB`);
   return undefined;
 }

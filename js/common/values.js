@@ -26,8 +26,8 @@ export function isRecord(value) {
 /** The members of an object that a peer sent; none if it is not a plain object or cannot be read. @param {unknown} value @returns {any} */
 export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
 
-/** A copy of what has to wait, whoever changes it meanwhile; what cannot be copied stays as it is. @template T @param {T} value @returns {T} */
-export const cloneOf = (value) => safely(() => structuredClone(value), value);
+/** As they were when this was loaded: whatever a page makes of them later. */
+export const { parse, stringify } = JSON;
 
 /**
  * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.

@@ -4,7 +4,8 @@ import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
-import { getOwn, limitOf } from '../common/values.js';
+import { plainText } from '../common/snapshot.js';
+import { getOwn, limitOf, parse } from '../common/values.js';
 
 /** The messages that say of a call what it is or became; a response has no type. @type {unknown[]} */
 const OF_CALLS = [
@@ -88,14 +89,14 @@ export class AbpCore extends Core {
   describe(member, value) {
     if (value === undefined) return;
     const name = `${member}\0`.padEnd(DESCRIPTION_AT);
-    const length = this.write(name + JSON.stringify(value));
+    const length = this.write(name + plainText(value));
     if (!length || this.x.describe(this.pointer, length - DESCRIPTION_AT) < 0) throw outOfMemory();
   }
 
   /** What the core has printed. @param {number} at where; 0 if memory was short */
   #printed(at) {
     if (!at) throw outOfMemory();
-    return JSON.parse(this.instance.readTerminated(at));
+    return parse(this.instance.readTerminated(at));
   }
 
   /** The message of the SEND or REFUSE just taken. */
@@ -113,7 +114,7 @@ export class AbpCore extends Core {
     const text = (field) =>
       word(field) ? this.instance.read(word(field), word(field + 4)) : undefined;
     /** @param {number} field whose text is never empty */
-    const json = (field) => JSON.parse(text(field) ?? 'null') ?? undefined;
+    const json = (field) => parse(text(field) ?? 'null') ?? undefined;
     const place = text(abp.BODY_PAYLOAD);
     return {
       name: text(abp.BODY_NAME),
@@ -138,7 +139,7 @@ export class AbpCore extends Core {
     const { name, progress, idempotencyKey, about, input, value } = said;
     // A token that is no JSON counts as none: the id of the call names its progress.
     const values = [progress, idempotencyKey, about].map((part) =>
-      safely(() => JSON.stringify(part)),
+      safely(() => plainText(part)),
     );
     // Progress is put into the message that names it.
     const whole = kind === abp.REPORT ? '{}' : '0';

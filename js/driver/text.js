@@ -1,5 +1,5 @@
 /** Messages and responses as text, which the core reads and prints, without the values that it never looks into. */
-import { copyRecord, isObject } from '../common/values.js';
+import { copyRecord, isObject, stringify } from '../common/values.js';
 
 /** Members of a payload that are values. The core is told which one it is by its place here. */
 export const VALUES = ['params', 'data', 'chunk'];
@@ -46,14 +46,15 @@ export function textOf(message, payload, longest, isShort) {
       return words !== text && NAMES.includes(key) ? false : words;
     }
     if (typeof value === 'bigint') return NAMES.includes(key) ? false : null;
-    if (!isObject(value)) return value;
+    if (!isObject(value)) return typeof value === 'function' ? undefined : value;
     if (levels < 0 || key === 'id' || ArrayBuffer.isView(value)) return undefined;
     if (!levels && !isShort) count(Infinity);
     const isList = Array.isArray(value);
     // A value takes a few characters, and may claim to have any number of elements.
     if (isList) count(value.length * 2);
+    // Of these no page has changed what they inherit.
     /** @type {any} */
-    const copy = isList ? [] : { __proto__: null };
+    const copy = isList ? Object.setPrototypeOf([], null) : { __proto__: null };
     for (const name of isShort ? Object.keys(value).slice(0, FEW) : Object.keys(value)) {
       if (!isList) count(name.length + 4);
       const member = /** @type {any} */ (value)[name];
@@ -66,7 +67,7 @@ export function textOf(message, payload, longest, isShort) {
     }
     return copy;
   };
-  return JSON.stringify(shown(message, '', isShort ? FEW_LEVELS : MAX_LEVELS)) ?? '';
+  return stringify(shown(message, '', isShort ? FEW_LEVELS : MAX_LEVELS)) ?? '';
 }
 
 /** A response as the core says it, with what else its handler or the peer has said. @param {any} said @param {unknown} given any value */

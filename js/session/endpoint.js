@@ -10,9 +10,9 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
-import { isSmall } from '../common/snapshot.js';
+import { cloned, isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
-import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
+import { firstOf, getOwn, isObject, milliseconds, parse } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
@@ -68,7 +68,8 @@ import { rejectionOf } from './rejection.js';
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
   port: abp.PORT,
-  frames: abp.FRAMES | abp.TEXT,
+  // Some pages have JSON make dates of texts.
+  frames: abp.FRAMES | (parse('"1970-01-01T00:00:00.000Z"').trim ? abp.TEXT : 0),
   liveness: abp.LIVENESS,
   streams: abp.STREAMS,
 };
@@ -431,7 +432,7 @@ export class Endpoint {
   }
 
   /**
-   * Posts a message or a frame. Throws if it cannot be cloned.
+   * Posts a message or a frame. Throws if it cannot be cloned, not even by reading what is plain in it.
    * @param {unknown} message
    * @param {Transferable[]} [transfer]
    * @param {MessageKind} [kind]
@@ -439,7 +440,7 @@ export class Endpoint {
    */
   post(message, transfer, kind, via = this.transport) {
     this.machine.observe?.('message', true, message);
-    via.post(message, transfer, kind);
+    cloned((said) => via.post(said, transfer, kind), message);
   }
 
   /**

@@ -1,5 +1,6 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
-import { isSmall, isText } from '../common/snapshot.js';
+import { copyOf, isSmall, isText } from '../common/snapshot.js';
+import { parse, stringify } from '../common/values.js';
 import * as FrameKind from './frame-kinds.js';
 
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
@@ -8,12 +9,12 @@ const MAX_FRAME_ENTRIES = 4096;
 /** The entries of what has come. @param {any} frame text or values @returns {unknown[] | false} false if it is no frame */
 export function entriesOf(frame) {
   try {
-    if (typeof frame === 'string') frame = JSON.parse(frame);
+    if (typeof frame === 'string') frame = parse(frame);
   } catch {
     return false;
   }
-  const isFrame = Array.isArray(frame) && frame.length % 4 === 0;
-  return isFrame && frame.length <= MAX_FRAME_ENTRIES * 4 && frame;
+  const isWhole = Array.isArray(frame) && frame.length % 4 === 0;
+  return isWhole && frame.length <= MAX_FRAME_ENTRIES * 4 && frame;
 }
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
@@ -62,13 +63,14 @@ export class FrameWriter {
     try {
       if (this.#writesText && !transfer && isText(b)) {
         // A getter inside may make a call, whose entry comes before this one.
-        const entry = JSON.stringify([kind, key, a, b]);
-        this.#text += `,${entry.slice(1, -1)}`;
+        // In a list, a `toJSON` of all lists would be asked for it.
+        const entry = `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;
+        this.#text += entry;
         if (++this.#texts === MAX_FRAME_ENTRIES || isFirst) this.flush();
         return;
       }
       isUrgent = !isSmall(b) || isUrgent;
-      if (!isUrgent) b = structuredClone(b);
+      if (!isUrgent) b = copyOf(b);
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
     }

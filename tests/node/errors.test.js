@@ -267,7 +267,7 @@ describe('what cannot be sent is named with its path', () => {
     [{ rows: [{}, { onClick() {} }] }, 'rows[1].onClick (function)'],
     [{ editor: new Editor() }, 'editor.run (function)'],
     [{ list: [Symbol('x')] }, 'list[0] (symbol)'],
-    [{ state: new Proxy({ a: 1n }, {}) }, 'state (Object)'],
+    [{ state: new Proxy(new Map(), {}) }, 'state (Map)'],
     [{ waits: Promise.resolve() }, 'waits (Promise)'],
     [{ constructor: { name: { toString: null } }, f() {} }, 'f (function)'],
     [Object.assign(Object.create(null), { map: new WeakMap() }), 'map (WeakMap)'],

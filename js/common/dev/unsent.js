@@ -1,5 +1,6 @@
 /** Finds what makes a value impossible to send. Runs only when sending it has failed. */
 import { safely, toErrorObject } from '../errors.js';
+import { copyOf } from '../snapshot.js';
 import { isObject } from '../values.js';
 import { warn } from '../warnings.js';
 
@@ -9,7 +10,7 @@ const MAX_SEARCHED_LEVELS = 16;
 /** @param {() => unknown} read */
 function isCloneable(read) {
   try {
-    structuredClone(read());
+    copyOf(read());
     return true;
   } catch (error) {
     // A value that is too large or too deep is not what is looked for.

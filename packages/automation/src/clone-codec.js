@@ -45,12 +45,14 @@ export function toText(value, strict, blobs) {
         return undefined;
     }
     if (typeof value !== 'object' || value === null) return value;
+    const prototype = Object.getPrototypeOf(value);
+    if (Array.isArray(value) || !prototype || !Object.getPrototypeOf(prototype)) return value;
     const form = Object.prototype.toString.call(value).slice(8, -1);
     const bytes = bytesOf(value);
     if (bytes) return `~b${toBase64(bytes)}:${form}`;
+    if (strict) structuredClone(value); // It throws where that does not take it.
     switch (form) {
       case 'Object':
-      case 'Array':
         return json;
       case 'Date':
         return `~d${Number(value)}`;

@@ -4,7 +4,7 @@ import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
 import { wholeOf } from './grace.js';
 import { ENDING, requireForm, requireOptions } from '../../../js/common/check-options.js';
-import { copyOf } from '../../../js/common/copy.js';
+import { copyOf, plainText } from '../../../js/common/snapshot.js';
 import { AbpError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { supportOf } from '../../../js/session/capability-support.js';
@@ -121,7 +121,7 @@ export class LocalAgent {
   /** @param {unknown} params */
   async initialize(params) {
     // Params that cannot be cloned are refused here, where an error can be returned.
-    const hello = JSON.parse(JSON.stringify(params ?? {}) ?? '{}') ?? {};
+    const hello = JSON.parse(plainText(params ?? {}) ?? '{}') ?? {};
     return this.#change(async () => {
       await this.#connect();
       const end = new AgentEnd(this, hello);

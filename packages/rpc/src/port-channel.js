@@ -1,6 +1,7 @@
 /** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
+import { cloned } from '../../../js/common/snapshot.js';
 import { FrameWriter, entriesOf } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
@@ -42,7 +43,7 @@ class PortChannel extends Receiver {
     this.#port = port;
     this.#close = closed;
     this.#writer = new FrameWriter(
-      (frame, transfer) => port.postMessage(frame, transfer ?? []),
+      (frame, transfer) => cloned((said) => port.postMessage(said, transfer ?? []), frame),
       ([, , , message], transfer, error) => {
         // Once more, without what could not be moved.
         if (transfer?.length) this.post(message);

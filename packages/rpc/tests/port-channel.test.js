@@ -258,3 +258,13 @@ test('a worker of Node’s is spoken to as a page’s is, and its end is noticed
   channel.post('exit');
   assert.deepEqual(await reached(2), [{ said: 'hello' }, 'closed']);
 });
+
+test('plain data behind a proxy is read, and what no clone takes is refused', async () => {
+  const { near, far } = ends();
+  const params = new Proxy({ rows: [1, { at: new Proxy([2], {}) }], date: new Date(5) }, {});
+  for (const id of [1, 2]) near.channel.post(request(id, params));
+  const plain = { rows: [1, { at: [2] }], date: new Date(5) };
+  assert.deepEqual(await far.reached(2), [request(1, plain), request(2, plain)]);
+  near.channel.post(request(3, new Proxy(new Map(), {})));
+  assert.equal((await near.reached(1))[0].id, 3);
+});

@@ -2,6 +2,8 @@
 import { bytesToText, textToBytes } from '../../binary/src/binary.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { warn } from '../../../js/common/development.js';
+import { copyOf } from '../../../js/common/snapshot.js';
+import { isObject, isRecord, parse, stringify } from '../../../js/common/values.js';
 
 /** Characters that a message may have where nobody says how many. */
 const MAX_LENGTH = 32 << 20;
@@ -9,8 +11,15 @@ const MAX_LENGTH = 32 << 20;
 /** Whether it was warned of what is lost. */
 let isTold = false;
 
+/** Whether the message has more than plain data. */
+let isMore = false;
+
 /** @this {any} the object that contains the value @param {string} key @param {unknown} value */
 function asText(key, value) {
+  const own = this[key];
+  // A page may have given all lists a `toJSON`.
+  if (Array.isArray(own) || isRecord(own)) value = own;
+  else isMore ||= isObject(value) || typeof own === 'function' || typeof own === 'symbol';
   if (!isTold && (value instanceof Map || value instanceof Set)) {
     isTold = true;
     warn(
@@ -26,12 +35,14 @@ function asText(key, value) {
  * @param {number} [maxLength] characters that the text may have (33554432)
  * @returns {string}
  * @throws {RangeError} if the text is too long; where that is certain, before it is written
- * @throws {TypeError} if the message cannot be written as JSON
+ * @throws {TypeError} if the message cannot be written as JSON, and what `structuredClone` throws if that refuses it
  */
 export function messageToText(message, maxLength = MAX_LENGTH) {
   // A value takes at least two characters: itself and a separator.
   requireBounded(message, { maxValues: maxLength / 2 + 1, maxCharacters: maxLength });
-  const text = JSON.stringify(message, asText);
+  isMore = false;
+  const text = stringify(message, asText);
+  if (isMore) copyOf(message);
   if (text === undefined) throw new TypeError('Only JSON values can be sent');
   if (text.length > maxLength) {
     throw new RangeError(`${text.length} characters are too long: the limit is ${maxLength}`);
@@ -47,4 +58,4 @@ export function messageToText(message, maxLength = MAX_LENGTH) {
  */
 export const textToMessage = (text) =>
   // Few messages contain bytes, and a reviver takes longer than everything else.
-  text.includes('base64') ? JSON.parse(text, textToBytes) : JSON.parse(text);
+  text.includes('base64') ? parse(text, textToBytes) : parse(text);

@@ -76,6 +76,7 @@ typedef enum abp_error {
   ABP_DISCONNECTED_ERROR,
   ABP_INTERNAL_ERROR,
   ABP_PERMISSION_DENIED,
+  ABP_PARSE_ERROR,
   ABP_ERROR_COUNT
 } abp_error;
 
@@ -274,6 +275,12 @@ int abp_close(abp_endpoint *endpoint);
 /* The connection is gone. Pending calls settle as ABP_DISCONNECTED, handlers are aborted. Errors:
  * ABP_E_UNDRAINED. */
 int abp_lost(abp_endpoint *endpoint);
+/* A frame has come that cannot be read. It may have held calls, results, cancels or chunks, so
+ * after it neither side knows what the other one knows. The session is lost, as by abp_lost(), and
+ * the peer is told: by `shutdown` or, from an app, by a `bridge/bye` that has the error
+ * ABP_PARSE_ERROR. Where no frames were agreed on, it counts as ABP_MALFORMED and nothing else
+ * happens. Errors: ABP_E_UNDRAINED. */
+int abp_unread(abp_endpoint *endpoint);
 /* The peer may be another one than before: an iframe fired `load`, say, which it does for a new
  * document and for a step back in its history, too. The peer is asked: by a ping, or a plain app by
  * ABP_MSG_PROBE. If its answer shows that it knows no session, or nothing comes for `heartbeat_ms`

@@ -26,15 +26,16 @@ static const char ERRORS[] =
     "TIMEOUT\0The operation took longer than its timeout\0"
     "DISCONNECTED\0The connection ended: begin another\0"
     "INTERNAL_ERROR\0The bridge failed\0"
-    "PERMISSION_DENIED\0This is not allowed here";
-_Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_PERMISSION_DENIED == 16 && ABP_ERROR_COUNT == 17,
+    "PERMISSION_DENIED\0This is not allowed here\0"
+    "PARSE_ERROR\0A frame could not be read";
+_Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_PARSE_ERROR == 17 && ABP_ERROR_COUNT == 18,
                "each error has its texts");
 
 /* The same request may succeed later. */
 #define RETRYABLE                                                                                  \
   (1 << ABP_NOT_INITIALIZED | 1 << ABP_CAPABILITY_UNAVAILABLE | 1 << ABP_REQUIREMENT_NOT_MET |     \
    1 << ABP_RATE_LIMITED | 1 << ABP_TIMEOUT_ERROR | 1 << ABP_DISCONNECTED_ERROR |                  \
-   1 << ABP_INTERNAL_ERROR)
+   1 << ABP_INTERNAL_ERROR | 1 << ABP_PARSE_ERROR)
 
 static const char *error_text(int error, uint32_t which) {
   return nth_text(ERRORS, error > 0 && error < ABP_ERROR_COUNT ? 2 * (uint32_t)error + which : 0);

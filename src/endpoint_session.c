@@ -25,9 +25,13 @@ static void new_prefix(abp_endpoint *ep) {
   ep->prefix_length = (uint32_t)(p + length - ep->prefix);
 }
 
-/* Only a peer that agreed to liveness is sent `bridge/bye`. */
+/* Only a peer that agreed to these knows `bridge/bye`. */
+static int knows_bye(const abp_endpoint *ep) {
+  return (abp_features(ep) & (ABP_LIVENESS | ABP_FRAMES)) != 0;
+}
+
 static void send(abp_endpoint *ep, uint32_t messages) {
-  ep->outbox |= abp_features(ep) & ABP_LIVENESS ? messages : messages & ~(1u << ABP_MSG_BYE);
+  ep->outbox |= knows_bye(ep) ? messages : messages & ~(1u << ABP_MSG_BYE);
 }
 
 static void change_session(abp_endpoint *ep, enum session_event event) {
@@ -50,6 +54,12 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
     calls_forget_all(&ep->calls);
     new_prefix(ep);
   }
+}
+
+/* Gives the session up, and says so. */
+static void give_up(abp_endpoint *ep, enum parting parting) {
+  ep->session.parting = (uint8_t)parting;
+  change_session(ep, ep->config.role == ABP_APP ? SE_SILENT : SE_EXPIRED);
 }
 
 int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
@@ -133,7 +143,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
 
 int abp_close(abp_endpoint *ep) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  ep->session.staying = 0;
+  ep->session.parting = PARTING_GOES;
   change_session(ep, ep->config.role == ABP_APP ? SE_STOP : SE_CLOSE);
   return ABP_OK;
 }
@@ -144,9 +154,16 @@ int abp_lost(abp_endpoint *ep) {
   return ABP_OK;
 }
 
+int abp_unread(abp_endpoint *ep) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  endpoint_count(ep, ABP_MALFORMED);
+  if (abp_features(ep) & ABP_FRAMES) give_up(ep, PARTING_UNREAD);
+  return ABP_OK;
+}
+
 int abp_leave(abp_endpoint *ep, int persisted) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  ep->session.staying = persisted != 0;
+  ep->session.parting = persisted ? PARTING_STAYS : PARTING_GOES;
   if (persisted)
     send(ep, 1u << ABP_MSG_BYE);
   else
@@ -160,7 +177,7 @@ int endpoint_shutdown(abp_endpoint *ep) {
 }
 
 int endpoint_bye(abp_endpoint *ep, int persisted) {
-  if (!(abp_features(ep) & ABP_LIVENESS)) {
+  if (!knows_bye(ep)) {
     endpoint_count(ep, ABP_UNKNOWN_TYPE);
   } else if (persisted) {
     ep->session.suspended = 1;
@@ -224,8 +241,8 @@ int abp_advance(abp_endpoint *ep, uint64_t now) {
   calls_advance(&ep->calls, now);
   const enum session_event event =
       session_tick(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
-  if (event == SE_EXPIRED && ep->config.role == ABP_APP)
-    change_session(ep, SE_SILENT);
+  if (event == SE_EXPIRED)
+    give_up(ep, PARTING_GOES);
   else if (event != SESSION_EVENTS)
     change_session(ep, event);
   return ABP_OK;

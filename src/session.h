@@ -18,8 +18,8 @@ enum session_event {
   SE_STOP,     /* app: it ends the session, and has no `shutdown` to say so */
   SE_LEAVE,    /* this side's document goes away */
   SE_LOST,     /* the peer is gone */
-  SE_EXPIRED,  /* agent: the app is silent for too long, or knows no session */
-  SE_SILENT,   /* app: its agent is silent for too long */
+  SE_EXPIRED,  /* agent: the app is silent for too long, knows no session, or cannot be read */
+  SE_SILENT,   /* app: its agent is silent for too long, or cannot be read */
   SESSION_EVENTS
 };
 
@@ -35,6 +35,13 @@ struct window {
   uint32_t chunks, bytes;
 };
 
+/* What this side's `bye` says. */
+enum parting {
+  PARTING_GOES,
+  PARTING_STAYS, /* it is frozen, and may come back */
+  PARTING_UNREAD /* it could not read a frame */
+};
+
 struct session {
   abp_session state;
   uint32_t wanted, agreed; /* features */
@@ -46,7 +53,7 @@ struct session {
   uint32_t pause;          /* agent: until `initialize` is sent again */
   uint8_t asked;           /* a ping or a probe is out */
   uint8_t suspended;       /* the peer said that it is frozen */
-  uint8_t staying;         /* this side says `bye`, but may come back */
+  uint8_t parting;         /* enum parting */
   uint8_t number_id;       /* `initialize` had a number as its id */
   uint32_t serial;         /* of this side's sessions */
   char *id;                /* `initialize`'s id, as text */

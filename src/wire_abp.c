@@ -439,7 +439,13 @@ static int print_payload(const abp_endpoint *ep, const abp_action *action, struc
     if (ep->config.role == ABP_APP) return KIND_STREAM_CANCEL;
     break;
   case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, action, out); break;
-  case ABP_MSG_BYE: json_add_bool(out, "persisted", ep->session.staying); break;
+  case ABP_MSG_BYE:
+    json_add_bool(out, "persisted", ep->session.parting == PARTING_STAYS);
+    if (ep->session.parting == PARTING_UNREAD) {
+      const struct failure failure = wire_failure(ABP_PARSE_ERROR, ABP_FATE_NONE);
+      add_error(out, &failure);
+    }
+    break;
   case ABP_MSG_PROBE: add_probe_id(ep, out, "callId"); break;
   }
   return (int)action->arg;

@@ -77,6 +77,7 @@ EXPORT("connect") abp_packed connect(abp_endpoint *ep, uint32_t timeout_ms) {
 }
 EXPORT("close") abp_packed close_session(abp_endpoint *ep) { return first(ep, abp_close(ep)); }
 EXPORT("lost") abp_packed lost(abp_endpoint *ep) { return first(ep, abp_lost(ep)); }
+EXPORT("unread") abp_packed unread(abp_endpoint *ep) { return first(ep, abp_unread(ep)); }
 EXPORT("suspect") abp_packed suspect(abp_endpoint *ep) { return first(ep, abp_suspect(ep)); }
 
 EXPORT("leave") abp_packed leave(abp_endpoint *ep, uint32_t persisted) {

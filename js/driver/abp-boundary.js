@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1063678888;
+export const ABI = 537018305;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -46,7 +46,8 @@ export const TIMEOUT_ERROR = /** @type {ErrorCode} */ (13);
 export const DISCONNECTED_ERROR = /** @type {ErrorCode} */ (14);
 export const INTERNAL_ERROR = /** @type {ErrorCode} */ (15);
 export const PERMISSION_DENIED = /** @type {ErrorCode} */ (16);
-export const ERROR_COUNT = /** @type {ErrorCode} */ (17);
+export const PARSE_ERROR = /** @type {ErrorCode} */ (17);
+export const ERROR_COUNT = /** @type {ErrorCode} */ (18);
 export const PENDING = /** @type {Outcome} */ (0);
 export const COMPLETED = /** @type {Outcome} */ (1);
 export const CANCELLED = /** @type {Outcome} */ (2);
@@ -199,6 +200,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, timeout_ms: number) => Packed} connect
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} close
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} lost
+ * @property {(ep: Pointer<'abp_endpoint'>) => Packed} unread
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} suspect
  * @property {(ep: Pointer<'abp_endpoint'>, persisted: number) => Packed} leave
  * @property {(ep: Pointer<'abp_endpoint'>, now: number) => Packed} advance

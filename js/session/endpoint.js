@@ -17,7 +17,7 @@ import { AbpCore } from '../driver/abp-core.js';
 import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
-import { FrameWriter, entriesOf } from '../wire/frames.js';
+import { FrameWriter, entriesOf, isFrame } from '../wire/frames.js';
 import { OUTCOME, failedBy, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
@@ -144,6 +144,7 @@ export class Endpoint {
   upgrade(transport) {
     this.transport = transport;
     transport.onMessage = (data, ports) => this.receive(data, ports, transport);
+    transport.onUnreadable = () => this.#unread();
     transport.onClose = (cause) => this.lost(cause);
   }
 
@@ -297,9 +298,15 @@ export class Endpoint {
   /** @param {unknown} data */
   #frame(data) {
     const frame = this.frames && entriesOf(data);
-    if (!frame) return this.#message(undefined);
+    if (!frame) return isFrame(data) ? this.#unread() : this.#message(undefined);
     for (let i = 0; i < frame.length && !this.machine.over; i += 4)
       this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
+  }
+
+  /** A frame has come that cannot be read: the session ends with it, as what it held is lost. */
+  #unread() {
+    const payload = this.refusal(abp.PARSE_ERROR);
+    this.machine.feed((x, pointer) => x.unread(pointer), { payload });
   }
 
   /**

@@ -17,6 +17,9 @@ export function entriesOf(frame) {
   return isWhole && frame.length <= MAX_FRAME_ENTRIES * 4 && frame;
 }
 
+/** Whether what has come is meant as a frame: a program that shares the channel may post any text. @param {any} data text or a list */
+export const isFrame = (data) => (typeof data === 'string' ? /^\[+\d/.test(data) : data[0] > 0);
+
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
 const soon = Promise.resolve();
 

@@ -265,6 +265,7 @@ static const struct operation {
     {ABP_AGENT, CALLING, silence, NULL},
     {ABP_AGENT, CALLING, abp_close, NULL},
     {ABP_AGENT, CALLING, abp_lost, NULL},
+    {ABP_AGENT, CALLING, abp_unread, NULL},
     {ABP_AGENT, CALLING, leave, NULL},
     {ABP_AGENT, CALLING, abp_suspect, NULL},
     {ABP_AGENT, CALLING, refused, NULL},

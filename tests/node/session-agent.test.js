@@ -58,8 +58,10 @@ describe('a frame', () => {
     say(entries(4096));
     assert.equal(events.length, 4096);
     say(entries(4097));
-    say([...entries(2), 6]);
-    assert.deepEqual([events.length, client.counters.malformed], [4096, 2]);
+    assert.deepEqual([events.length, client.connected], [4096, false]);
+    const other = await begun();
+    other.say([...entries(2), 6]);
+    assert.deepEqual([other.events.length, other.client.connected], [0, false]);
   });
 
   test('is malformed where frames were not agreed on', async () => {

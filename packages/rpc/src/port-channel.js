@@ -2,7 +2,7 @@
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { cloned } from '../../../js/common/snapshot.js';
-import { FrameWriter, entriesOf } from '../../../js/wire/frames.js';
+import { FrameWriter, entriesOf, isFrame } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { Receiver } from '../../../js/transports/receiver.js';
@@ -89,6 +89,9 @@ class PortChannel extends Receiver {
   #heard(data) {
     if (data === BYE) return this.#gone();
     const frame = entriesOf(data) || [];
+    // It may have held anything: nobody may wait for that.
+    if (Array.isArray(data) && isFrame(data) && !frame.length)
+      return this.#gone(new AbpError('PARSE_ERROR', 'A frame could not be read'));
     for (let i = 0; i < frame.length && !this.stopped; i += 4)
       if (frame[i] === FrameKind.MESSAGE) this.receive(frame[i + 3]);
   }

@@ -231,7 +231,7 @@ test('a listener that throws does not keep the rest from being delivered', async
 
 test('frames that are none are passed over', async () => {
   const { near, far, port1 } = ends();
-  const hostile = [null, 1, 'x', {}, [], [1], [99, 0, 0, 0], Array(20_000).fill(6), [[[]]]];
+  const hostile = [null, 1, 'x', {}, [], ['a'], [99, 0, 0, 0], [[[]]]];
   hostile.push(new Array(2 ** 32 - 1));
   for (const data of hostile) port1.postMessage(data);
   near.channel.post(request(0));
@@ -267,4 +267,13 @@ test('plain data behind a proxy is read, and what no clone takes is refused', as
   assert.deepEqual(await far.reached(2), [request(1, plain), request(2, plain)]);
   near.channel.post(request(3, new Proxy(new Map(), {})));
   assert.equal((await near.reached(1))[0].id, 3);
+});
+
+test('a frame that cannot be read closes the channel on both sides', async () => {
+  for (const frame of [[6, 0, undefined], [1], Array(20_000).fill(6)]) {
+    const { near, far, port1 } = ends();
+    port1.postMessage(frame);
+    assert.deepEqual(await far.reached(1), ['closed']);
+    assert.deepEqual(await near.reached(1), ['closed']);
+  }
 });

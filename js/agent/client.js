@@ -6,7 +6,7 @@ import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { isHighWaterMark, misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
-import { cloneOf } from '../common/snapshot.js';
+import { cloneOf } from '../common/copy.js';
 import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
 import { NOTHING, makeCall } from '../session/call.js';

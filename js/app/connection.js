@@ -1,7 +1,7 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors, loadPart } from '../common/errors.js';
-import { cloneOf } from '../common/snapshot.js';
+import { cloneOf } from '../common/copy.js';
 import { getOwn } from '../common/values.js';
 import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';

@@ -2,7 +2,7 @@
 import { breathe } from './breathe.js';
 import { AbpError, saysCancelled, toErrorObject } from './errors.js';
 import { iteratorOf } from './iterator-of.js';
-import { copyOf } from './snapshot.js';
+import { copyOf } from './copy.js';
 import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
 

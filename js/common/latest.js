@@ -1,6 +1,6 @@
 import { inAnotherTurn } from './breathe.js';
 import { invokeReportingErrors } from './errors.js';
-import { cloneOf } from './snapshot.js';
+import { cloneOf } from './copy.js';
 
 /** How long a report waits for the end of a turn, in ms: code that computes may not let it end. */
 const LONGEST = 50;

@@ -1,6 +1,6 @@
 /** What a handler says of its work, for when that does not succeed. */
 import { safely } from './errors.js';
-import { copyOf, plainText } from './snapshot.js';
+import { copyOf, plainText } from './copy.js';
 import { parse } from './values.js';
 
 /** Characters of a report, as JSON. */

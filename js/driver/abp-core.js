@@ -4,7 +4,7 @@ import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
-import { plainText } from '../common/snapshot.js';
+import { plainText } from '../common/copy.js';
 import { getOwn, limitOf, parse } from '../common/values.js';
 
 /** The messages that say of a call what it is or became; a response has no type. @type {unknown[]} */
@@ -138,9 +138,7 @@ export class AbpCore extends Core {
   print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
     const { name, progress, idempotencyKey, about, input, value } = said;
     // A token that is no JSON counts as none: the id of the call names its progress.
-    const values = [progress, idempotencyKey, about].map((part) =>
-      safely(() => plainText(part)),
-    );
+    const values = [progress, idempotencyKey, about].map((part) => safely(() => plainText(part)));
     // Progress is put into the message that names it.
     const whole = kind === abp.REPORT ? '{}' : '0';
     let end = 0;

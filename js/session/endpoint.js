@@ -10,7 +10,8 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
-import { cloned, isSmall } from '../common/snapshot.js';
+import { cloned } from '../common/copy.js';
+import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds, parse } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';

@@ -1,5 +1,6 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
-import { copyOf, isSmall, isText } from '../common/snapshot.js';
+import { copyOf } from '../common/copy.js';
+import { isSmall, isText } from '../common/snapshot.js';
 import { parse, stringify } from '../common/values.js';
 import * as FrameKind from './frame-kinds.js';
 

@@ -139,7 +139,7 @@ export const FAULTS = [
   {
     room: 'session',
     promise: 'plain data behind a proxy is sent, however long it is',
-    file: 'js/common/snapshot.js',
+    file: 'js/common/copy.js',
     from: 'return clone(read(value));',
     to: 'return clone(value);',
     by: 'tests/node/plain-data.test.js',

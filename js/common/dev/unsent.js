@@ -1,6 +1,6 @@
 /** Finds what makes a value impossible to send. Runs only when sending it has failed. */
 import { safely, toErrorObject } from '../errors.js';
-import { copyOf } from '../snapshot.js';
+import { copyOf } from '../copy.js';
 import { isObject } from '../values.js';
 import { warn } from '../warnings.js';
 

@@ -9,7 +9,7 @@
  * handler waits for the first, and the core is told if it need not wait any more, or if the first has not begun.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { copyOf } from '../../../js/common/snapshot.js';
+import { copyOf } from '../../../js/common/copy.js';
 import { warn } from '../../../js/common/development.js';
 import {
   AbpError,

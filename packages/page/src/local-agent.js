@@ -4,7 +4,7 @@ import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
 import { wholeOf } from './grace.js';
 import { ENDING, requireForm, requireOptions } from '../../../js/common/check-options.js';
-import { copyOf, plainText } from '../../../js/common/snapshot.js';
+import { copyOf, plainText } from '../../../js/common/copy.js';
 import { AbpError, safely, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { supportOf } from '../../../js/session/capability-support.js';

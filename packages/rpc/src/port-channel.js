@@ -1,7 +1,7 @@
 /** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { cloned } from '../../../js/common/snapshot.js';
+import { cloned } from '../../../js/common/copy.js';
 import { FrameWriter, entriesOf, isFrame } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';

@@ -2,7 +2,7 @@
 import { bytesToText, textToBytes } from '../../binary/src/binary.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { warn } from '../../../js/common/development.js';
-import { copyOf } from '../../../js/common/snapshot.js';
+import { copyOf } from '../../../js/common/copy.js';
 import { isObject, isRecord, parse, stringify } from '../../../js/common/values.js';
 
 /** Characters that a message may have where nobody says how many. */

@@ -308,9 +308,9 @@ export class App {
     this.#leave();
   }
 
-  /** Ends the browser at once, when there is no time for more. */
-  kill() {
-    this.#page?.kill();
+  /** Kills its browser if that does not answer. @param {number} limit ms */
+  probe(limit) {
+    void this.#page?.probe(limit);
   }
 }
 

@@ -250,7 +250,10 @@ export class Gateway {
 
   /** Cancels what runs, waits a while for it to stop, and ends the browsers. @param {string} reason */
   async close(reason) {
-    for (const { retry } of this.#targets) clearTimeout(retry);
+    for (const { retry, app } of this.#targets) {
+      clearTimeout(retry);
+      app.probe(CLOSING);
+    }
     const runs = this.runs.tasks.all;
     for (const run of runs) run.abort(reason);
     const ended = Promise.all(runs.map((run) => run.ended));
@@ -258,11 +261,6 @@ export class Gateway {
     await Promise.all(this.#targets.map(({ app }) => app.close()));
     await Promise.all(this.#targets.map(({ checker }) => checker.close()));
     await this.files.close();
-  }
-
-  /** Ends the browsers at once. */
-  kill() {
-    for (const { app } of this.#targets) app.kill();
   }
 }
 

@@ -46,3 +46,5 @@ try {
   process.stderr.write(`abp-bridge-gateway: ${printable(error.message)}\n`);
   process.exitCode = error.exitCode;
 }
+// What a page or a driver has left behind keeps nothing alive.
+process.stdout.write('', () => process.exit());

@@ -1,6 +1,5 @@
 /** The way to an app in a page: a browser of the gateway's own, or one that runs already. */
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connectPage } from 'abp-bridge/automation';
 import { UserError, log, usageError } from './errors.js';
 import { findBrowser } from './find-browser.js';
@@ -14,9 +13,14 @@ import {
 import { makeTemporaryFolder, removeFolder } from './files.js';
 import { lineOf } from './texts.js';
 import { attendDownloads, attendWindows } from './unattended.js';
+import { within } from './waiting.js';
 
-/** How long a page may take to answer at all when a cancel has come to nothing, in ms. */
+/** How long a page may take to answer at all, in ms. */
 const MAX_SILENCE = 5000;
+/** How long the browser may take to start, or to open a tab, in ms. Then it is killed. */
+const STARTING = 60_000;
+/** How long it may take to close, or to close a tab, in ms. Then it is killed. */
+const CLOSING = 10_000;
 /** How often the cookies are saved while a person logs in, in ms. */
 const COOKIE_INTERVAL = 500;
 
@@ -45,6 +49,8 @@ export class PageWay {
   #page;
   /** With the browser that this has started. @type {import('puppeteer-core').CDPSession | undefined} */
   #session;
+  /** Kills that browser and all its processes. */
+  #killer = new AbortController();
   /** What goes with the browser. @type {string | undefined} */
   #folder;
   #closed = false;
@@ -97,7 +103,10 @@ export class PageWay {
       client?.close();
       // It was on its way elsewhere, or was about to be gone: a page of its own is where it was sent.
       const isLost = problem || page.isClosed() || page !== this.#page;
-      if (!isFirst || !isLost) throw problem ?? failure;
+      if (isFirst && isLost) continue;
+      // One that hangs would hang the next time, too.
+      if (failure) await this.responds();
+      throw problem ?? failure;
     }
   }
 
@@ -106,8 +115,8 @@ export class PageWay {
     const page = this.#page;
     if (!page || page.isClosed()) return true;
     // If it is on its way elsewhere, or closed, its session says so.
-    const asked = page.evaluate('1').catch(() => 'gone');
-    if (await Promise.race([asked, sleep(MAX_SILENCE, false, { ref: false })])) return true;
+    const asked = page.evaluate('1').then(Boolean, () => true);
+    if (await within(MAX_SILENCE, asked).catch(() => false)) return true;
     log('the page does not answer and is closed');
     void this.#leave(page);
     return false;
@@ -115,7 +124,13 @@ export class PageWay {
 
   /** Resolves when what the page has begun to download is known. */
   async settle() {
-    if (this.#isUnattended) await this.#page?.evaluate('1').catch(() => {});
+    const asked = this.#isUnattended && this.#page?.evaluate('1');
+    await within(MAX_SILENCE, Promise.resolve(asked)).catch(() => {});
+  }
+
+  /** Kills the browser if it does not answer. @param {number} limit ms */
+  async probe(limit) {
+    if (this.#browser) await this.#inTime(this.#browser.version(), limit).catch(() => {});
   }
 
   /** Shows the page to a person, wherever it goes, until its window is closed. */
@@ -135,15 +150,15 @@ export class PageWay {
 
   /** Opens the page without looking for an app. @param {number} [timeout] */
   async #openPage(timeout) {
-    const browser = await this.#openBrowser();
-    const before = this.#page;
+    const before = this.#browser?.connected && this.#page;
     if (before && !before.isClosed() && !this.#problemWith(before)) return before;
     if (before) await this.#leave(before);
-    const page = (this.#page = await browser.newPage());
+    const browser = await this.#openBrowser();
+    const page = (this.#page = await this.#inTime(browser.newPage(), STARTING));
     // One that has crashed answers nothing any more.
     page.on('error', () => void this.#leave(page));
     // Else another tab in front of it stops its animations.
-    await page.emulateFocusedPage(true);
+    await this.#inTime(page.emulateFocusedPage(true), STARTING);
     if (this.#values.cdp && !this.#values.headed)
       page.on('dialog', (dialog) => {
         log(`the page's ${dialog.type()} was dismissed: ${lineOf(dialog.message())}`);
@@ -161,7 +176,7 @@ export class PageWay {
   /** @param {Page} page */
   async #leave(page) {
     if (this.#page === page) this.#page = undefined;
-    await page.close().catch(() => {});
+    await this.#inTime(page.close(), CLOSING).catch(() => {});
   }
 
   /** Whether the page is where it was sent, by the browser's word. @param {Page} page */
@@ -195,7 +210,9 @@ export class PageWay {
     const problem = this.#problemWith(page);
     if (problem) throw problem;
     const where = new URL(page.url()).pathname;
-    const isLogin = where !== pathname && (await page.$('input[type=password]').catch(() => null));
+    const isLogin =
+      where !== pathname &&
+      (await within(MAX_SILENCE, page.$('input[type=password]')).catch(() => null));
     if (isLogin) throw new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`);
   }
 
@@ -209,7 +226,7 @@ export class PageWay {
     this.#launch ??= (cdp ? this.#attach(cdp) : this.#start(isForPerson)).finally(
       () => (this.#launch = undefined),
     );
-    this.#browser = await this.#launch;
+    this.#browser = await this.#inTime(this.#launch, STARTING);
     if (!this.#closed) return this.#browser;
     await this.release();
     throw new UserError('The gateway is closing');
@@ -229,6 +246,7 @@ export class PageWay {
   /** @param {boolean} [isForPerson] @returns {Promise<Browser>} */
   async #start(isForPerson) {
     const { headed = false, browser: named, 'browser-arg': args = [] } = this.#values;
+    const { signal } = (this.#killer = new AbortController());
     const { default: puppeteer } = await import('puppeteer-core');
     const executablePath = findBrowser(named);
     await this.#removeFolder();
@@ -242,6 +260,7 @@ export class PageWay {
         headless: !headed,
         // Nobody else can attach, and the browser ends with this process, however that ends.
         pipe: true,
+        signal,
         // A person who logs in is told of no test, and may save a password.
         ...(isForPerson && { ignoreDefaultArgs: ['--enable-automation'] }),
         handleSIGINT: false,
@@ -254,11 +273,13 @@ export class PageWay {
       if (this.profile) await restoreSessionCookies(session, this.profile);
       if (this.#isUnattended) {
         attendWindows(browser, session);
-        await attendDownloads(session, join(folder, 'downloads'), this.#claim);
+        await attendDownloads(browser, session, join(folder, 'downloads'), this.#claim);
       }
       return browser;
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
+      if (signal.aborted) throw new UserError('The gateway is closing');
+      this.#killer.abort();
       if (/already running|ProcessSingleton|existing browser/i.test(message))
         throw profileInUse(userDataDir);
       throw new UserError(
@@ -287,23 +308,41 @@ export class PageWay {
 
   /** The same, until there is need again. */
   async release() {
-    const browser = this.#browser ?? (await this.#launch?.catch(() => undefined));
+    const browser = this.#browser;
     this.#browser = undefined;
-    if (this.#values.cdp) {
-      await this.#page?.close().catch(() => {});
-      await browser?.disconnect().catch(() => {});
-      return;
-    }
-    if (!browser) return;
-    await this.#saveCookies();
-    await browser.close().catch(() => {});
+    // One that is still being started has nothing to lose.
+    if (!browser?.connected) this.#killer.abort();
+    else await this.#inTime(this.#end(browser), CLOSING).catch(() => {});
+    if (this.#launch) await within(CLOSING, this.#launch).catch(() => {});
     await this.#removeFolder();
   }
 
-  /** Ends the browser without asking it. */
-  kill() {
-    this.#closed = true;
-    if (!this.#values.cdp) this.#browser?.process()?.kill('SIGKILL');
+  /** @param {Browser} browser */
+  async #end(browser) {
+    if (this.#values.cdp) {
+      await this.#page?.close().catch(() => {});
+      return browser.disconnect();
+    }
+    await this.#saveCookies();
+    await browser.close();
+  }
+
+  /**
+   * Waits for the browser. One that does not answer is killed with all its processes, or left if it is another's.
+   * @template T @param {Promise<T>} promise @param {number} limit ms
+   */
+  async #inTime(promise, limit) {
+    try {
+      return await within(limit, promise);
+    } catch (error) {
+      if (!(error instanceof DOMException)) throw error;
+      const what = `The browser has not answered for ${limit / 1000} s`;
+      log(`${what}, and is ${this.#values.cdp ? 'left' : 'killed'}`);
+      // What waits for it fails then, too.
+      if (this.#values.cdp) await this.#browser?.disconnect();
+      else this.#killer.abort();
+      throw new UserError(what);
+    }
   }
 }
 

@@ -18,7 +18,13 @@ import { toPlain } from './plain.js';
 
 /** How long calls of others may take to stop when this gateway ends, in ms. */
 const CLOSING = 3000;
-const ENDED = 'The gateway that had the browser has ended';
+/** How long another gateway may take to open the app, or to let go of its profile, in ms: it may have to start, or to kill, its browser. */
+const OPENING = 120_000;
+/** How long another gateway may take to say what became of a call that was cancelled, in ms. Then it is left. */
+const CANCELLING = 30_000;
+const ENDED = 'The gateway that had the browser has ended, or does not answer';
+/** The error of JSON-RPC for what still runs when a gateway ends. */
+const REQUEST_CANCELLED = -32800;
 
 /**
  * @typedef {import('./app.js').CallOptions} CallOptions
@@ -112,7 +118,9 @@ export const refuse = (channel, problem) => void peerOf(channel, () => ({ proble
 export async function askToRelease(channel) {
   const peer = peerOf(channel);
   // One that has ended has let go.
-  const { problem } = await peer.request('release').catch(() => ({}));
+  const { problem } = await peer
+    .request('release', {}, { timeout: OPENING })
+    .catch(({ data }) => ({ problem: data?.timeout && ENDED }));
   peer.close();
   if (problem) throw new UserError(problem);
 }
@@ -147,8 +155,9 @@ export async function borrowApp(channel, url, onChange) {
       return failed(code, message);
     }
   });
-  const ended = () => ({ problem: ENDED });
-  const { problem, app, pid, ...known } = await peer.request('open', { url }).catch(ended);
+  const { problem, app, pid, ...known } = await peer
+    .request('open', { url }, { timeout: OPENING })
+    .catch(() => ({ problem: ENDED }));
   if (problem) {
     peer.close();
     throw new UserError(problem);
@@ -169,8 +178,12 @@ export async function borrowApp(channel, url, onChange) {
       const { signal, onProgress, onChunk, ask, ...more } = options;
       const id = ++last;
       calls.set(id, options);
-      const cancel = () =>
+      /** @type {ReturnType<typeof setTimeout> | undefined} */
+      let silent;
+      const cancel = () => {
         peer.tell('cancel', { id, reason: String(signal?.reason?.message ?? signal?.reason) });
+        silent = setTimeout(() => peer.close(), CANCELLING);
+      };
       signal?.addEventListener('abort', cancel);
       try {
         const about = { ...more, id, name, params, asks: Boolean(ask) };
@@ -182,13 +195,17 @@ export async function borrowApp(channel, url, onChange) {
         const unknown = () => ({ outcome: 'unknown' });
         return { ...result, settled: peer.request('settled', { id }).catch(unknown) };
       } catch (error) {
-        const { data, message } =
+        const { code, data, message } =
           /** @type {import('abp-bridge/rpc').RpcError & { data?: any }} */ (error);
-        return data?.closedBy
-          ? failed('DISCONNECTED', ENDED, { retryable: true, metadata: { outcome: data.outcome } })
-          : failed('OPERATION_FAILED', message);
+        if (!data?.closedBy && code !== REQUEST_CANCELLED)
+          return failed('OPERATION_FAILED', message);
+        // What runs there ends with the browser, and nobody can ask any more.
+        const told = data?.outcome ?? 'unknown';
+        const outcome = told === 'running' ? 'unknown' : told;
+        return failed('DISCONNECTED', ENDED, { retryable: true, metadata: { outcome } });
       } finally {
         calls.delete(id);
+        clearTimeout(silent);
         signal?.removeEventListener('abort', cancel);
       }
     },

@@ -55,11 +55,12 @@ const MAX_BYTES = 64 << 20;
  */
 
 /**
- * @param {CDPSession} session
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {CDPSession} session with it
  * @param {string} folder of the files
  * @param {(download: Download) => boolean} claim whether a call takes it
  */
-export async function attendDownloads(session, folder, claim) {
+export async function attendDownloads(browser, session, folder, claim) {
   /** @type {Map<string, { name: string, settle: (isWhole: boolean) => void }>} */
   const pending = new Map();
   const cancel = (/** @type {string} */ guid) =>
@@ -91,6 +92,7 @@ export async function attendDownloads(session, folder, claim) {
       log(`a download failed, or had more than ${MAX_BYTES} bytes: ${lineOf(download.name)}`);
     download.settle(isWhole);
   });
+  browser.once('disconnected', () => pending.forEach(({ settle }) => settle(false)));
   await session.send('Browser.setDownloadBehavior', {
     behavior: 'allowAndName',
     downloadPath: folder,

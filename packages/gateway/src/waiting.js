@@ -8,6 +8,9 @@ export function deferred() {
   return { promise, resolve };
 }
 
+/** Waits, but not for longer than `ms`: rejects then with a DOMException. @template T @param {number} ms @param {Promise<T>} promise */
+export const within = (ms, promise) => unlessAborted(promise, AbortSignal.timeout(ms));
+
 /**
  * Waits under a signal. What is made meanwhile must not outlive it, so it is looked at once more after the wait.
  * @template T

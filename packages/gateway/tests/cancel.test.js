@@ -1,13 +1,13 @@
 // Cancels by each of their ways, and clients, pages and browsers that go away: the handler's own log is the proof.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { descendants, ended } from './support/processes.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
 import { SOURCES } from '../../../tests/support/stopped-sources.js';
 import { envelope, postTo, startRaw } from './support/raw-client.js';
@@ -21,38 +21,6 @@ after(() => site.close());
 
 /** A gateway of this test's own. */
 const start = (options) => startRaw(['mcp', site.url(), '--temporary'], options);
-
-/** The processes that a process has begun, and those that they have. @param {number} pid @returns {number[]} */
-function descendants(pid) {
-  const parents = new Map();
-  for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      if (state !== 'Z') parents.set(Number(name), Number(parent));
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  const found = [pid];
-  for (const each of found) {
-    for (const [child, parent] of parents) if (parent === each) found.push(child);
-  }
-  return found.slice(1);
-}
-
-const isRunning = (pid) => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat[stat.lastIndexOf(')') + 2] !== 'Z';
-  } catch {
-    return false;
-  }
-};
-/** Resolves when none of them runs any more. */
-async function ended(pids) {
-  while (pids.some(isRunning)) await sleep(50);
-}
 
 /** Whether a message names a request, by its id or its progress token. */
 const names = (message, id) =>

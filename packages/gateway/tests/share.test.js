@@ -214,6 +214,30 @@ test('through the gateway that has the browser come all chunks of a turn, and wh
   assert.deepEqual(await last.settled, { outcome: 'unknown' });
 });
 
+test('a gateway that does not answer is left after a cancel, and its call is told as unknown', async (t) => {
+  const app = {
+    url: new URL('http://app.example/'),
+    watchers: new Set(),
+    knownCapabilities() {},
+    open: async () => ({ app: { name: 'x' }, listCapabilities: async () => [] }),
+    call: () => new Promise(() => {}),
+  };
+  const profile = join(home, 'silent');
+  const { server } = await takeProfile(profile, (channel) => shareApp(channel, app));
+  t.after(() => server.close());
+  const { channel } = await takeProfile(profile, () => {});
+  const borrowed = await borrowApp(channel, app.url.href, () => {});
+  const stop = new AbortController();
+  const called = borrowed.call('x', {}, { signal: stop.signal });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  stop.abort('enough');
+  t.mock.timers.tick(30_000);
+  const { error, metadata } = await called;
+  assert.match(error.message, /The gateway that had the browser has ended, or does not answer/);
+  assert.deepEqual([error.code, metadata], ['DISCONNECTED', { outcome: 'unknown' }]);
+  assert.equal(borrowed.connected, false);
+});
+
 test('the gateway that has the browser ends while a question is open: the other goes on', async (t) => {
   const first = await start();
   t.after(() => first.child.kill('SIGKILL'));

@@ -1,5 +1,4 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { once } from 'node:events';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { appOf, hasStopped } from '../app.js';
 import { serveGuarded } from '../http-guard.js';
@@ -7,6 +6,7 @@ import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
 import { failureFrom } from '../results.js';
 import { cleanText } from '../texts.js';
+import { signalled } from '../signals.js';
 import { unlessAborted } from '../waiting.js';
 
 /** How long a cancelled task may take to say what became of it, in ms. */
@@ -91,8 +91,10 @@ export const executor = (app) => async (context) => {
 /** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
+  const ended = signalled();
   try {
-    const client = await app.open();
+    const client = await Promise.race([app.open(), ended]);
+    if (typeof client === 'string') return;
     const skills = (await client.listCapabilities()).map(({ name, description }) => ({
       id: name,
       name: cleanText(name, 256),
@@ -118,7 +120,7 @@ export async function execute([address], values, context) {
       response.writeHead(problem.status, { 'content-type': 'text/plain', ...problem.headers });
       response.end(problem.message);
     });
-    await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+    await ended;
     agent.close();
     server.close();
     server.closeAllConnections();

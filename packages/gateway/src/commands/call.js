@@ -6,6 +6,7 @@ import { EXIT, log, seconds, usageError } from '../errors.js';
 import { requireWritable, saveAll } from '../files.js';
 import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
+import { signalled } from '../signals.js';
 import { askAtTerminal, progressView } from '../terminal.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
@@ -38,17 +39,11 @@ export async function execute([address, capability, argument], values, context) 
   const stop = new AbortController();
   const { signal } = stop;
   const view = progressView(process.stderr);
-  const interrupt = (/** @type {string} */ name) => {
-    if (signal.aborted) {
-      app.kill();
-      process.exit(EXIT.CANCELLED);
-    }
+  void signalled(EXIT.CANCELLED).then((name) => {
     view.end();
     log('cancelling; press Ctrl-C again to leave at once');
     stop.abort(name === 'SIGINT' ? 'the user pressed Ctrl-C' : `the program was ended by ${name}`);
-  };
-  process.on('SIGINT', interrupt);
-  process.on('SIGTERM', interrupt);
+  });
   try {
     // Whoever cannot be reached is another matter than a call that failed.
     await unlessAborted(app.open(), signal).catch((error) => {
@@ -75,8 +70,6 @@ export async function execute([address, capability, argument], values, context) 
     view.end();
     return await print(response, values, signal.aborted, streamed);
   } finally {
-    process.off('SIGINT', interrupt);
-    process.off('SIGTERM', interrupt);
     await app.close();
   }
 }

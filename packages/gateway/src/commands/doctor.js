@@ -11,7 +11,13 @@ const require = createRequire(import.meta.url);
 /** The oldest release of Node that the program runs on. */
 const MIN_NODE = [20, 16];
 
-const OPTIONS = /** @type {const} */ ({ timeout: 20_000, encoding: 'utf8', stdio: 'pipe' });
+/** How the browser is asked for its version. One that hangs, or is stopped, minds no milder signal. */
+const OPTIONS = /** @type {const} */ ({
+  timeout: 20_000,
+  killSignal: 'SIGKILL',
+  encoding: 'utf8',
+  stdio: 'pipe',
+});
 
 /** What is found, or undefined if it cannot be. @template T @param {() => T} find */
 function attempt(find) {

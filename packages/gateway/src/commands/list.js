@@ -1,5 +1,7 @@
 /** `list`: what an app can do. */
 import { appOf } from '../app.js';
+import { EXIT } from '../errors.js';
+import { signalled } from '../signals.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 
 /** Characters of a description that a terminal shows. */
@@ -24,8 +26,10 @@ function linesOf({ name, description, available, requirements, deprecated, input
 /** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
   const app = appOf(address, values, context);
+  const ended = signalled(EXIT.CANCELLED);
   try {
-    const client = await app.open();
+    const client = await Promise.race([app.open(), ended]);
+    if (typeof client === 'string') return EXIT.CANCELLED;
     const capabilities = await client.listCapabilities();
     const title = `${lineOf(client.app?.name)} ${lineOf(client.app?.version)}`.trim();
     const text = values.json

@@ -3,6 +3,7 @@ import { appUrl } from '../app.js';
 import { log, usageError } from '../errors.js';
 import { PageWay } from '../page-way.js';
 import { takeProfile } from '../profile-socket.js';
+import { signalled } from '../signals.js';
 import { askToRelease, refuse } from '../shared-app.js';
 
 /** Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it. @param {string} profile */
@@ -22,9 +23,7 @@ export async function execute([address], values) {
     throw usageError('Only a page has a login: give an https:// address');
   const way = new PageWay(url, { ...values, headed: true });
   const server = await claim(/** @type {string} */ (way.profile));
-  const leave = () => void way.close();
-  process.once('SIGINT', leave);
-  process.once('SIGTERM', leave);
+  void signalled().then(() => way.close());
   log('log in, then close the window: the profile keeps the login');
   try {
     await way.show();

@@ -5,6 +5,7 @@ import { log, seconds, usageError } from '../errors.js';
 import { Gateway } from '../gateway.js';
 import { createServer } from '../mcp-server.js';
 import { newOwner } from '../runs.js';
+import { signalled } from '../signals.js';
 import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
 import { deferred } from '../waiting.js';
@@ -51,10 +52,15 @@ export async function execute(addresses, values, context) {
   const served = http
     ? await (await import('../http.js')).serveHttp(gateway, { ...values, http })
     : serveStdio(gateway);
-  const why = await Promise.race([served.ended, signalled(gateway)]);
+  process.once('uncaughtException', (error) => {
+    log(`failed: ${lineOf(error.stack, 2000)}`);
+    process.exit(1);
+  });
+  const ended = signalled().then((signal) => `the gateway was ended by ${signal}`);
+  const why = await Promise.race([served.ended, ended]);
   await gateway.close(why);
   await served.close();
-  // What a page or a driver left behind keeps nothing alive.
+  // Nor does a client that does not read what was written.
   process.exit(0);
 }
 
@@ -80,24 +86,4 @@ function serveStdio(gateway) {
     resolve('the client disconnected');
   };
   return { ended, close: () => served.close() };
-}
-
-/** @param {Gateway} gateway @returns {Promise<string>} which signal came; a second one ends the process at once */
-function signalled(gateway) {
-  return new Promise((resolve) => {
-    const leave = () => {
-      gateway.kill();
-      process.exit(1);
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-      process.once(signal, () => {
-        resolve(`the gateway was ended by ${signal}`);
-        process.once(signal, leave);
-      });
-    }
-    process.once('uncaughtException', (error) => {
-      log(`failed: ${lineOf(error.stack, 2000)}`);
-      leave();
-    });
-  });
 }

@@ -15,7 +15,10 @@ const PAGE = '/packages/gateway/tests/pages/app.html';
 export async function startSite() {
   const lines = [];
   const waiting = new Set();
-  /** Answers beside the files of the repository. @type {Map<string, { type: string, body: string } | { to: string }>} */
+  /**
+   * Answers beside the files of the repository; `cookie` came with the last request.
+   * @type {Map<string, { type: string, body: string, headers?: object, cookie?: string } | { to: string }>}
+   */
   const extra = new Map();
   const answer = async (request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
@@ -26,6 +29,7 @@ export async function startSite() {
       return;
     }
     const other = extra.get(pathname);
+    if (other) other.cookie = request.headers.cookie;
     if (other?.to) return void response.writeHead(302, { location: other.to }).end();
     const path = join(root, normalize(pathname));
     if (!other && (!path.startsWith(root) || !existsSync(path) || !TYPES[extname(path)])) {
@@ -34,6 +38,7 @@ export async function startSite() {
     response.writeHead(200, {
       'content-type': other?.type ?? TYPES[extname(path)],
       'cache-control': 'max-age=600',
+      ...other?.headers,
     });
     response.end(other?.body ?? readFileSync(path));
   };

@@ -122,10 +122,13 @@ export class PageWay {
     return false;
   }
 
-  /** Resolves when what the page has begun to download is known. */
+  /** Resolves when what the page has begun to download is known, and what it has set of cookies is saved. */
   async settle() {
-    const asked = this.#isUnattended && this.#page?.evaluate('1');
-    await within(MAX_SILENCE, Promise.resolve(asked)).catch(() => {});
+    const asked = Promise.all([
+      this.#isUnattended && this.#page?.evaluate('1'),
+      this.#saveCookies(),
+    ]);
+    await within(MAX_SILENCE, asked).catch(() => {});
   }
 
   /** Kills the browser if it does not answer. @param {number} limit ms */
@@ -288,10 +291,18 @@ export class PageWay {
     }
   }
 
-  /** A browser that has ended tells nothing any more. */
-  async #saveCookies() {
-    if (this.#session && this.profile)
-      await saveSessionCookies(this.#session, this.profile).catch(() => {});
+  /** A browser that has ended tells nothing any more. @param {Browser} [browser] */
+  async #saveCookies(browser = this.#browser) {
+    const session = this.#session;
+    const { cookies } = (await session?.send('Storage.getCookies').catch(() => {})) ?? {};
+    // When its last window is closed, it forgets them, and ends.
+    const isOpen = browser?.targets().some((target) => target.type() === 'page');
+    if (!cookies || !isOpen || !this.profile) return;
+    try {
+      saveSessionCookies(cookies, this.profile);
+    } catch (error) {
+      log(`the login cannot be kept: ${/** @type {Error} */ (error).message}`);
+    }
   }
 
   /** Another start removes what cannot be removed now. */
@@ -323,7 +334,7 @@ export class PageWay {
       await this.#page?.close().catch(() => {});
       return browser.disconnect();
     }
-    await this.#saveCookies();
+    await this.#saveCookies(browser);
     await browser.close();
   }
 

@@ -92,9 +92,8 @@ function write(profile, name, value) {
   renameSync(draft, path);
 }
 
-/** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
-export async function saveSessionCookies(session, profile) {
-  const { cookies } = await session.send('Storage.getCookies');
+/** @param {import('puppeteer-core').Protocol.Network.Cookie[]} cookies @param {string} profile */
+export function saveSessionCookies(cookies, profile) {
   const kept = cookies
     .filter((cookie) => cookie.session)
     .map(({ domain, ...cookie }) => {

@@ -3,19 +3,24 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createTaskClient } from 'abp-bridge/a2a';
 import { connectClient } from './support/clients.js';
+import { descendants } from './support/processes.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
 import { startScreen } from './support/screen.js';
 import { startSite } from './support/site.js';
 
 const DEMO = fileURLToPath(new URL('../../../demo/main.js', import.meta.url));
 const TOKEN = 'a-token-of-the-tests';
+/** What is to be asked for each time. */
+const FRESH = { 'cache-control': 'no-store' };
 let site;
 before(async () => (site = await startSite()));
 after(() => site.close());
@@ -69,7 +74,7 @@ function page(script) {
     ${script}
     expose({ app: { id: 'cookies', name: 'Cookies', version: '1' }, capabilities }, { origins: [] });
   </script>`;
-  site.extra.set('/cookies', { type: 'text/html', body });
+  site.extra.set('/cookies', { type: 'text/html', headers: FRESH, body });
   return `${site.origin}/cookies`;
 }
 
@@ -108,6 +113,70 @@ test("login shows the page on the app's own profile, and a login that is a sessi
     const { stdout, stderr } = await runGateway(['call', url, 'cookie'], { env });
     assert.equal(stdout, '"forgotten=no"\n', stderr);
   }
+});
+
+/** Closes the windows of a login, as a person does. @param {string} profile of a browser with a port for that */
+async function closeWindows(profile) {
+  const [port] = (await readOnce(join(profile, 'DevToolsActivePort'), /\n/)).split('\n');
+  const ask = (path) => fetch(`http://127.0.0.1:${port}/json${path}`);
+  for (const { type, id } of await (await ask('')).json())
+    if (type === 'page') await ask(`/close/${id}`);
+}
+
+/** A file that another process writes, once it matches. @param {string} path @param {RegExp} pattern */
+async function readOnce(path, pattern) {
+  for (;;) {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    if (pattern.test(text)) return text;
+    await sleep(50);
+  }
+}
+
+test('a login whose window is closed, or whose browser is killed, is there for the next calls, until the app logs out', async (t) => {
+  const home = mkdtempSync(join(tmpdir(), 'gateway-test-'));
+  t.after(() => rmSync(home, { recursive: true, force: true }));
+  const screen = await startScreen();
+  t.after(() => screen.close());
+  const env = { ...screen.env, XDG_DATA_HOME: home };
+  const cookies = [
+    'sid=1; HttpOnly; SameSite=Strict',
+    '__Host-id=2; Secure; Path=/; HttpOnly',
+    'part=3; Secure; HttpOnly; SameSite=None; Partitioned',
+  ];
+  const html = {
+    type: 'text/html',
+    headers: { 'set-cookie': cookies, ...FRESH },
+  };
+  const body = `<script>fetch('/log', { method: 'POST', body: 'signed in' });</script>`;
+  site.extra.set('/signin', { ...html, body });
+  const gone = cookies.slice(0, 1).map((each) => `${each}; Max-Age=0`);
+  site.extra.set('/logout', { ...html, headers: { 'set-cookie': gone, ...FRESH }, body: '' });
+  const url = page(`capabilities.logout = () => fetch('/logout').then(() => 'out');`);
+  const profile = join(
+    ...[home, 'abp-bridge-gateway', 'profiles'],
+    site.origin.replace('://', '_').replace(':', '_'),
+  );
+  /** @returns the cookies with which the page was asked for, before the call */
+  const call = async (name) => {
+    const { code, stderr } = await runGateway(['call', url, name], { env });
+    assert.equal(code, 0, stderr);
+    return (site.extra.get('/cookies').cookie ?? '').split('; ').sort().join(' ');
+  };
+  for (const end of [
+    () => closeWindows(profile),
+    (child) => process.kill(descendants(child.pid)[0], 'SIGKILL'),
+  ]) {
+    const from = site.lines.length;
+    const port = '--browser-arg=--remote-debugging-port=0';
+    const child = startGateway(['login', `${site.origin}/signin`, port], { env });
+    await site.logged(/signed in/, from);
+    await readOnce(join(profile, 'session-cookies.json'), /"sid"/);
+    const closed = once(child, 'close');
+    await end(child);
+    assert.deepEqual(await closed, [0, null]);
+    assert.equal(await call('logout'), '__Host-id=2 part=3 sid=1');
+  }
+  assert.equal(await call('cookie'), '__Host-id=2 part=3');
 });
 
 test('--headed calls in a window, and without it there is none', async () => {

@@ -1,7 +1,7 @@
 /**
  * The apps, their tools, and the calls that run, for however many clients there are. How it is made:
  *
- * - `main.js` reads the command line by the table in `commands.js`, and `commands/` has what each command does.
+ * - `main.js` reads the command line by the table in `commands.js`, `commands/` has what each command does, and `signals.js` what ends it.
  * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost, over a socket, in a page
  *   (`page-way.js`, with a browser of its own: `profile.js`, `unattended.js`, `find-browser.js`), or in the browser of another
  *   gateway that has the profile (`profile-socket.js`, `shared-app.js`).

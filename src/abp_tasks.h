@@ -235,7 +235,8 @@ void abp_task_leave(abp_tasks *tasks, abp_task task);
 int abp_task_hear(abp_tasks *tasks, abp_task task);
 /* What is to be told of the task with another answer to its reader, who is told it with this call:
  * the word, if the reader has left and was told nothing, or was told RUNNING or UNKNOWN and there
- * is another word by now. ABP_FATE_NONE if there is no news, or the task has not ended. */
+ * is another word by now. RUNNING is news, too, while nobody cancels the task: the reader can ask
+ * for it. ABP_FATE_NONE if there is no news, or a cancel is not answered yet. */
 abp_fate abp_task_news(abp_tasks *tasks, abp_task task);
 /* What to know before the same work is begun again: RUNNING or UNKNOWN, and FINISHED if the reader
  * did not get its result. Else ABP_FATE_NONE. */

@@ -407,8 +407,9 @@ int abp_task_hear(abp_tasks *tasks, abp_task task) {
 }
 
 abp_fate abp_task_news(abp_tasks *tasks, abp_task task) {
-  const uint32_t slot = ended_slot(tasks, task);
-  if (slot == NO_CALL) return ABP_FATE_NONE;
+  const uint32_t slot = slot_of(tasks, task);
+  /* What a cancel comes to is known within its grace period. */
+  if (slot == NO_CALL || state_of(tasks, slot) == TASK_CANCELING) return ABP_FATE_NONE;
   struct extra *extra = &tasks->extras[slot];
   const abp_fate now = became(tasks, slot);
   const int is_new =

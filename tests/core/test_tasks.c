@@ -522,14 +522,15 @@ static void whoever_left_a_task_is_told_once_what_became_of_it(void **state) {
   const abp_tasks_config config = {.grace_ms = 30};
   abp_tasks *tasks = abp_tasks_new(&config, 0);
   const abp_task stopped = add(tasks, "stopped"), kept = add(tasks, "kept"), late = add(tasks, "l");
+  const abp_task on = add(tasks, "on");
   abp_task due;
   abp_task_start(tasks, stopped);
   abp_task_start(tasks, kept);
   abp_task_start(tasks, late);
+  abp_task_cancel(tasks, stopped, 30, 1);
   abp_task_leave(tasks, stopped);
   abp_task_learn(tasks, stopped, ABP_FATE_FINISHED); /* nothing comes of it before the end */
   assert_int_equal(abp_task_news(tasks, stopped), ABP_FATE_NONE);
-  abp_task_cancel(tasks, stopped, 30, 1);
   abp_task_says(tasks, stopped, 1, ABP_TASK_CANCELED, 0);
   abp_task_returns(tasks, stopped, 1, ABP_TASK_RETURNED);
   abp_task_learn(tasks, stopped, ABP_FATE_NONE);
@@ -553,6 +554,14 @@ static void whoever_left_a_task_is_told_once_what_became_of_it(void **state) {
     assert_int_equal(abp_task_news(tasks, kept), ABP_FATE_FINISHED);
     assert_int_equal(abp_task_news(tasks, kept), ABP_FATE_NONE);
   }
+  /* One that goes on, since nobody has cancelled it, can be asked for. */
+  abp_task_start(tasks, on);
+  assert_int_equal(abp_task_news(tasks, on), ABP_FATE_NONE);
+  abp_task_leave(tasks, on);
+  assert_int_equal(abp_task_news(tasks, on), ABP_FATE_RUNNING);
+  assert_int_equal(abp_task_news(tasks, on), ABP_FATE_NONE);
+  abp_task_returns(tasks, on, 1, ABP_TASK_RETURNED);
+  assert_int_equal(abp_task_news(tasks, on), ABP_FATE_FINISHED);
   /* Who lets a lease run out has left. */
   abp_task_lease(tasks, late, 10);
   abp_tasks_advance(tasks, 10);

@@ -338,8 +338,8 @@ export const FAULTS = [
     room: 'gateway',
     promise: 'what became of a call that was stopped is told with the next result',
     file: 'packages/gateway/src/mcp-server.js',
-    from: 'run.abort(reasonOf(cancel));\n    this.gateway.runs.left(run);',
-    to: 'run.abort(reasonOf(cancel));',
+    from: 'run.abort(reasonOf(signal));\n    this.gateway.runs.left(run);',
+    to: 'run.abort(reasonOf(signal));',
     by: 'packages/gateway/tests/earlier.test.js',
   },
   {
@@ -353,9 +353,9 @@ export const FAULTS = [
   {
     room: 'gateway',
     promise: 'what was told with an answer that is lost is told again',
-    file: 'packages/gateway/src/mcp-server.js',
-    from: 'isWhole || runs.left(each)',
-    to: 'isWhole',
+    file: 'packages/gateway/src/runs.js',
+    from: 'for (const each of told) this.left(each);',
+    to: '',
     by: 'packages/gateway/tests/earlier.test.js',
   },
   {
@@ -365,5 +365,21 @@ export const FAULTS = [
     from: 'options.memory !== undefined && options.memory !== memory',
     to: 'options.memory === memory && memory === null',
     by: 'packages/gateway/tests/earlier.test.js',
+  },
+  {
+    room: 'gateway',
+    promise: 'a cancel that crosses the answer is told of',
+    file: 'packages/gateway/src/mcp-server.js',
+    from: 'this.gateway.runs.cancelled(this.owner, requestId, reasonOf({ reason }));',
+    to: 'reasonOf({ requestId, reason });',
+    by: 'packages/gateway/tests/crossing.test.js',
+  },
+  {
+    room: 'gateway',
+    promise: 'a call that is silent for long is not ended by a proxy',
+    file: 'packages/gateway/src/http.js',
+    from: 'const timer = ms ? setInterval(show, ms) : undefined;',
+    to: 'const timer = ms < 0 ? setInterval(show, ms) : undefined;',
+    by: 'packages/gateway/tests/silent.test.js',
   },
 ];

@@ -2,7 +2,7 @@
 
 /**
  * The options of the commands, as `parseArgs` reads them; which of them a command has, is said below.
- * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token' | 'patience' | 'timeout' | 'out', string>>
+ * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token' | 'keep-alive' | 'patience' | 'timeout' | 'out', string>>
  *   & Partial<Record<'headed' | 'temporary' | 'json', boolean>>
  *   & Partial<Record<'origin' | 'browser-arg' | 'allow-origin' | 'allow-host', string[]>>} Values
  * @typedef {{ version: string, dependencies?: Record<string, string> }} Context What the program's package.json says; no
@@ -55,6 +55,10 @@ const HTTP = {
   token: text(
     'TEXT',
     'the token HTTP clients must send; else $ABP_GATEWAY_TOKEN, else one is generated and printed',
+  ),
+  'keep-alive': text(
+    'SECONDS',
+    'shows a sign of life in an answer that is silent so long (15; 0 is never)',
   ),
   'allow-host': texts(
     'HOST',

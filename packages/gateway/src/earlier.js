@@ -11,6 +11,8 @@ import { cleanText, jsonText } from './texts.js';
 /** In the `_meta` of `tools/call`: who calls, where sessions do not say it or end; and the name of the work. */
 const CLIENT = 'abp-bridge/client';
 const KEY = 'abp-bridge/idempotencyKey';
+/** And that a response which breaks off is no cancel. */
+const CONTINUES = 'abp-bridge/continueOnDisconnect';
 /** In that of its result. */
 const EARLIER = 'abp-bridge/earlier';
 const REPEATS = 'abp-bridge/repeats';
@@ -62,6 +64,12 @@ export function identify(meta, owner, tool, args) {
   const key = nameIn(meta, KEY);
   // What a client calls itself is nobody's session.
   const reader = client === undefined ? owner?.id : `client ${digest(client)}`;
+  const { [CONTINUES]: continues = false } = meta ?? {};
+  if (typeof continues !== 'boolean' || (continues && reader === undefined))
+    throw new InvalidRequest(
+      `_meta["${CONTINUES}"] must be a boolean, and true only with _meta["${CLIENT}"]`,
+      { member: CONTINUES },
+    );
   const isKnown = reader !== undefined || key !== undefined;
   return {
     /** Whom to tell; undefined where nobody could be told apart. */
@@ -71,6 +79,7 @@ export function identify(meta, owner, tool, args) {
     /** Calls of which this is the same are the same, of one reader. */
     work: isKnown ? digest([tool, key === undefined ? { args } : { key }]) : undefined,
     shown: cleanText(jsonText(args), MAX_SHOWN),
+    continues,
   };
 }
 
@@ -84,31 +93,37 @@ const timeOf = (date) => `${date.toISOString().slice(11, 16)} UTC`;
  */
 function described(run, outcome, canAsk) {
   const { result, reason, leftAt = run.createdAt, requestId, tool, id } = run;
-  const isSuccess = result !== undefined && !result.isError;
+  // The content of a result that was most likely read is not kept.
+  const isKept = result !== undefined && !result.isError && result.content.length > 0;
+  const goesOn = !result && !reason;
+  const handle = canAsk && (isKept || goesOn) ? id : undefined;
+  if (handle) run.isNamed = true;
   const report = run.became?.report ?? /** @type {any} */ (result?._meta?.[OUTCOME])?.report;
   const how = reason
     ? `asked to stop at ${timeOf(leftAt)} (${reason})`
     : `whose answer was lost at ${timeOf(leftAt)}`;
-  const links = isSuccess ? result.content.filter(({ type }) => type === 'resource_link') : [];
+  const links = isKept ? result.content.filter(({ type }) => type === 'resource_link') : [];
   const kept = [
+    goesOn ? 'It goes on.' : 'It had finished.',
     links.length && `Its file is there: ${links.map(({ name }) => name).join(', ')}.`,
-    canAsk && `Its result is kept: call_wait gives it for the handle ${id}.`,
+    handle && isKept && `Its result is kept: call_wait gives it for the handle ${id}.`,
+    handle && goesOn && `call_wait waits for its result, by the handle ${id}.`,
   ];
   // The error of a call that was stopped says only that.
   const { code, message } = /** @type {any} */ (result?._meta?.['abp-bridge/error']) ?? {};
   const failure =
     code && code !== 'CANCELLED' ? `: ${code}: ${cleanText(message, MAX_SHOWN)}` : '.';
-  const sentence = isSuccess
-    ? ['It had finished.', ...kept].filter(Boolean).join(' ')
-    : sentenceOf({ outcome, report, progress: run.progress }) || `It failed${failure}`;
-  if (isSuccess && canAsk) run.isNamed = true;
+  const sentence =
+    isKept || goesOn
+      ? kept.filter(Boolean).join(' ')
+      : sentenceOf({ outcome, report, progress: run.progress }) || `It failed${failure}`;
   return {
     text: `${tool} ${run.identity.shown}, ${how}. ${sentence}`,
     links,
     said: {
       ...{ tool, requestId, at: leftAt.toISOString(), ...(reason && { reason }), outcome },
       ...(report !== undefined && { report }),
-      ...(isSuccess && canAsk && { handle: id }),
+      ...(handle && { handle }),
     },
   };
 }

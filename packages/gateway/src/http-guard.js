@@ -2,9 +2,11 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { UserError, log, usageError } from './errors.js';
+import { UserError, log, seconds, usageError } from './errors.js';
 import { lineOf } from './texts.js';
 
+/** How long an answer may be silent, in ms: there are proxies that end a connection on which nothing comes for 25 seconds. */
+const DEFAULT_KEEP_ALIVE = 15_000;
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
 /**
@@ -15,6 +17,10 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
 /** @param {string} text */
 const digest = (text) => createHash('sha256').update(text).digest();
+
+/** Between signs of life in an answer, in ms. @param {import('./commands.js').Values} values of the options */
+export const keepAliveOf = (values) =>
+  seconds(values['keep-alive'], 'keep-alive') ?? DEFAULT_KEEP_ALIVE;
 
 /** @param {string} where `HOST:PORT` or `PORT` @param {import('node:http').Server} server */
 async function listenOn(where, server) {

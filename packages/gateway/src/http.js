@@ -9,7 +9,7 @@ import {
   createMcpHandler,
   isLegacyRequest,
 } from '@modelcontextprotocol/server';
-import { serveGuarded } from './http-guard.js';
+import { keepAliveOf, serveGuarded } from './http-guard.js';
 import { createServer } from './mcp-server.js';
 import { log } from './errors.js';
 import { newOwner } from './runs.js';
@@ -24,9 +24,13 @@ const SESSION_IDLE = 30 * 60_000;
 /** How long clients may take to read the last that they are told, in ms. */
 const CLOSING = 1000;
 const PATH = '/mcp';
+const EVENTS = 'text/event-stream';
 
-/** Of the request that is answered. @type {AsyncLocalStorage<import('./mcp-server.js').Exchange>} */
+/** @typedef {import('./mcp-server.js').Exchange} Exchange */
+/** Of the request that is answered. @type {AsyncLocalStorage<Exchange>} */
 const exchange = new AsyncLocalStorage();
+/** Hear that a connection broke after its latest answer. @type {WeakMap<import('node:net').Socket, (() => void)[]>} */
+const watchers = new WeakMap();
 
 /**
  * @typedef {import('node:http').IncomingMessage} IncomingMessage
@@ -44,9 +48,10 @@ export async function serveHttp(gateway, values) {
   /** @type {Map<string, Session>} */
   const sessions = new Map();
   const onerror = (/** @type {Error} */ error) => log(lineOf(error.message));
+  const keepAliveMs = keepAliveOf(values);
   const modern = createMcpHandler(
     ({ era }) => createServer(gateway, era, { exchange: () => exchange.getStore() }),
-    { legacy: 'reject', maxRequestBodySize: MAX_BODY, onerror },
+    { legacy: 'reject', maxRequestBodySize: MAX_BODY, keepAliveMs, onerror },
   );
   gateway.listeners.add(() => {
     modern.notify.toolsChanged();
@@ -97,6 +102,7 @@ export async function serveHttp(gateway, values) {
       onsessioninitialized: (id) => void sessions.set(id, session),
       onsessionclosed: (id) => void sessions.delete(id),
       maxRequestBodySize: MAX_BODY,
+      keepAliveMs,
     });
     /** @type {Session} */
     const session = { transport, server, usedAt: 0, open: new Set() };
@@ -106,36 +112,33 @@ export async function serveHttp(gateway, values) {
     return session;
   }
 
-  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {AbortSignal} gone @returns {Promise<Response>} */
-  async function answer(incoming, outgoing, gone) {
+  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {Exchange} own @param {AbortSignal} signal of a cancel */
+  async function answer(incoming, outgoing, own, signal) {
     if (incoming.url?.split('?')[0] !== PATH) return refusal(404, `MCP is served at ${PATH}`);
     if (Number(incoming.headers['content-length']) > MAX_BODY)
       return refusal(413, `A request may have at most ${MAX_BODY} bytes`);
     const request = toRequest(incoming);
-    const written = new Promise((resolve) =>
-      outgoing.once('close', () => resolve(outgoing.writableFinished)),
-    );
-    const own = { drained: () => drained(outgoing), written, isLost: () => gone.aborted };
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
       return exchange.run(own, serveLegacy, request, outgoing);
-    if (gone.aborted) return refusal(400, 'The client has left');
-    const cancellable = new Request(request, { signal: gone });
-    return exchange.run({ ...own, gone }, () => modern.fetch(cancellable));
+    if (own.isLost()) return refusal(400, 'The client has left');
+    own.isModern = true;
+    const cancellable = new Request(request, { signal });
+    return exchange.run(own, () => awaitAlive(modern.fetch(cancellable), outgoing, keepAliveMs));
   }
 
   /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
   async function respond(incoming, outgoing, problem) {
-    // Aborts when nobody reads the answer any more.
-    const stop = new AbortController();
+    const cancel = new AbortController();
+    const own = exchangeOf(incoming, outgoing);
     outgoing.once('close', () => {
-      if (!outgoing.writableFinished) stop.abort(new Error('the client closed the response'));
+      if (own.isLost() && !own.goesOn) cancel.abort(new Error('the client closed the response'));
     });
     try {
       const response = problem
         ? refusal(problem.status, problem.message, problem.headers)
-        : await answer(incoming, outgoing, stop.signal);
-      await send(response, outgoing);
+        : await answer(incoming, outgoing, own, cancel.signal);
+      await send(response, outgoing, own);
     } catch (error) {
       onerror(/** @type {Error} */ (error));
       if (outgoing.headersSent) outgoing.destroy();
@@ -186,21 +189,65 @@ function toRequest(incoming) {
   });
 }
 
-/** @param {Response} response @param {ServerResponse} outgoing */
-async function send(response, outgoing) {
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+/** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @returns {Exchange} */
+function exchangeOf({ socket }, outgoing) {
+  const isWatched = watchers.has(socket);
+  /** @type {(() => void)[]} */
+  const own = [];
+  // Who asks by it again has read what came before.
+  watchers.set(socket, own);
+  if (!isWatched)
+    socket.once('close', (hadError) => hadError && watchers.get(socket)?.forEach((each) => each()));
+  return {
+    drained: () => drained(outgoing),
+    written: new Promise((resolve) =>
+      outgoing.once('close', () => resolve(outgoing.writableFinished)),
+    ),
+    onBroken: (callback) => void own.push(callback),
+    isLost: () => outgoing.destroyed && !outgoing.writableFinished,
+    isModern: false,
+    goesOn: false,
+  };
+}
+
+/**
+ * Shows signs of life until there is a response, for those who end silent connections. With the first the answer becomes events.
+ * @param {Promise<Response>} response
+ * @param {ServerResponse} outgoing
+ * @param {number} ms 0 is never
+ */
+function awaitAlive(response, outgoing, ms) {
+  const show = () => {
+    if (outgoing.destroyed) return;
+    if (!outgoing.headersSent) outgoing.writeHead(200, { 'content-type': EVENTS });
+    outgoing.write(':\n\n');
+  };
+  const timer = ms ? setInterval(show, ms) : undefined;
+  return response.finally(() => clearInterval(timer));
+}
+
+/** @param {Response} response @param {ServerResponse} outgoing @param {Exchange} exchange */
+async function send(response, outgoing, { isModern }) {
+  if (!outgoing.headersSent)
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  else if (response.headers.get('content-type') !== EVENTS) {
+    const text = await response.text();
+    if (!outgoing.destroyed) outgoing.write(`event: message\ndata: ${text}\n\n`);
+    return void outgoing.end();
+  }
   if (!response.body) return void outgoing.end();
-  if (outgoing.destroyed) return void response.body.cancel().catch(() => {});
   outgoing.flushHeaders();
   const reader = response.body.getReader();
-  outgoing.once('close', () => void reader.cancel().catch(() => {}));
+  const leave = () => void reader.cancel().catch(() => {});
+  // In the newer version that would be a cancel.
+  if (outgoing.destroyed && !isModern) leave();
+  else if (!isModern) outgoing.once('close', leave);
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
     if (done) return void outgoing.end();
     // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
     await drained(outgoing);
-    if (outgoing.destroyed) return;
-    outgoing.write(value);
+    if (!outgoing.destroyed) outgoing.write(value);
   }
 }
 

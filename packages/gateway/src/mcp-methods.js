@@ -136,7 +136,6 @@ function serveTools(server) {
       if (name === CANCEL) run.abort('the client cancelled');
       const event = name !== STATUS && (await server.attend(run, ctx, { patience }));
       if (event === 'asked' && server.canAsk(ctx)) return inputRequired(run, binding);
-      if (run.result) runs.heard(run);
       return server.tell(run.result ?? stillRunning(run), run, ctx);
     }
     const binding = JSON.stringify([name, args]);
@@ -144,16 +143,13 @@ function serveTools(server) {
     const run = state === undefined ? await gateway.start(name, args, caller) : comeBack(binding);
     const isTask = !isModern && task;
     const event = isTask ? 'late' : await server.attend(run, ctx, { patience, owns: true });
-    if (event === 'ended' && run.result) {
-      server.onceWritten((isWhole) => (isWhole ? runs.heard(run) : runs.left(run)));
-      return server.tell(run.result, run, ctx);
-    }
-    server.handOver(run, ctx);
+    if (event === 'ended' && run.result) return server.tell(run.result, run, ctx);
+    const answer = server.handOver(run, ctx);
     if (event === 'asked') return inputRequired(run, binding);
     if (isTask) return { task: legacyTask(run), content: [] };
     return server.knowsTasks(ctx)
       ? { resultType: 'task', ...extensionTask(run), content: [] }
-      : server.tell(stillRunning(run, true), run, ctx);
+      : server.tell(stillRunning(run, true), run, ctx, answer);
   });
 }
 
@@ -203,7 +199,7 @@ function serveTasks(server) {
       if (isModern && !server.knowsTasks(ctx))
         throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
       const run = runs.find(params.taskId, owner);
-      if (run.result) runs.heard(run);
+      if (run.result && method === 'get') server.answered(run, ctx);
       return handler(run, ctx);
     };
     server.handle(`tasks/${method}`, handle, true);
@@ -230,7 +226,7 @@ function serveTasks(server) {
   serve('result', async (run, ctx) => {
     const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
     await server.attend(run, ctx, { patience: Infinity, meta });
-    runs.heard(run);
+    server.answered(run, ctx);
     return { ...run.result, _meta: { ...run.result?._meta, ...meta } };
   });
   serve('cancel', async (run) => {

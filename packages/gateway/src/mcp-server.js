@@ -41,8 +41,10 @@ const ANY_PARAMS = {
  * @typedef {object} Exchange A request and its answer over HTTP.
  * @property {() => Promise<void>} drained resolves when the client reads
  * @property {Promise<boolean>} written resolves with whether all of the answer was sent
- * @property {() => boolean} isLost whether the client has closed it before
- * @property {AbortSignal} [gone] where that cancels the request, aborts when the client has closed the answer before it had all of it
+ * @property {(callback: () => void) => void} onBroken calls back if its connection breaks then, before the client has used it again
+ * @property {() => boolean} isLost whether the client has closed it before all was sent
+ * @property {boolean} isModern whether its version takes that for a cancel
+ * @property {boolean} goesOn whether the request says that it is none
  */
 
 /** The client's reason, in the words that the app's handler gets. @param {{ reason?: any }} cancel a signal, or what the client says */
@@ -55,9 +57,6 @@ function reasonOf({ reason }) {
 
 /** It knows the client of its connection, or of its request. */
 export class McpServer extends Server {
-  /** Runs that outlive their requests, by the ids of these. @type {Map<unknown, Run>} */
-  #handed = new Map();
-
   /** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} session */
   constructor(gateway, era, { owner, exchange }) {
     const isModern = era === 'modern';
@@ -123,22 +122,33 @@ export class McpServer extends Server {
     /** @type {any} */ (this).setRequestHandler(method, ...own);
   }
 
-  /** Cancels a run that its client knows nothing of. @param {Run} run @param {AbortSignal} signal @returns {never} */
+  /** The client has cancelled a call, or left it: no answer may follow. @param {Run} run @param {AbortSignal} signal @returns {never} */
   #abandon(run, signal) {
-    this.#stop(run, signal);
+    run.abort(reasonOf(signal));
+    this.gateway.runs.left(run);
     this.#refuseCancelled();
   }
 
-  /** The client has cancelled a call, or left it: no answer may follow. @param {Run} run @param {{ reason?: any }} cancel */
-  #stop(run, cancel) {
-    run.abort(reasonOf(cancel));
-    this.gateway.runs.left(run);
-  }
-
-  /** Calls back with whether the client got all of the answer, or of its connection. @param {(isWhole: boolean) => void} callback */
-  onceWritten(callback) {
-    const { written = Promise.resolve(true) } = this.exchange?.() ?? {};
-    void written.then(callback);
+  /**
+   * A request is answered. That its client reads it is not known yet.
+   * @param {Run} run
+   * @param {Context} ctx
+   * @param {boolean} [delivers] whether the answer has the run's result, or is the first to say how to ask for the run
+   */
+  answered(run, { mcpReq: { id: requestId } }, delivers = true) {
+    const { runs } = this.gateway;
+    const exchange = this.exchange?.();
+    /** @type {import('./runs.js').Answer} */
+    const answer = { owner: this.owner, requestId, run, delivers, told: [] };
+    runs.answered(answer);
+    const hasResult = delivers && run.result !== undefined;
+    void (exchange?.written ?? Promise.resolve(true)).then((isWhole) => {
+      const isCancel = exchange?.isModern && !exchange.goesOn;
+      if (isWhole) hasResult && runs.heard(answer);
+      else runs.unread(answer, isCancel ? 'the client disconnected' : undefined);
+    });
+    exchange?.onBroken?.(() => runs.unread(answer));
+    return answer;
   }
 
   /**
@@ -146,15 +156,18 @@ export class McpServer extends Server {
    * @param {import('./results.js').ToolResult} result
    * @param {Run} run whose it is
    * @param {Context} ctx
+   * @param {import('./runs.js').Answer} [answer] that it is in
    */
-  tell(result, run, { mcpReq }) {
+  tell(result, run, ctx, answer = this.answered(run, ctx, result === run.result)) {
     const { runs, patience } = this.gateway;
+    const { mcpReq } = ctx;
     // Nobody reads it.
     if (mcpReq.signal.aborted || this.exchange?.()?.isLost()) return result;
     const { reader } = identify(mcpReq._meta, this.owner, run.tool, {});
     const canAsk = (/** @type {Run} */ { owner }) => patience !== Infinity && owner === this.owner;
+    runs.lightenBefore(run);
     const { told, ...more } = withEarlier(result, runs, { reader, run, canAsk });
-    this.onceWritten((isWhole) => told.forEach((each) => isWhole || runs.left(each)));
+    answer.told = told;
     return more.result;
   }
 
@@ -169,15 +182,12 @@ export class McpServer extends Server {
    * @param {Run} run
    * @param {Context} ctx
    */
-  handOver(run, { mcpReq: { id, signal } }) {
-    // The SDK ends the signal of a request with its answer, where the answer has a connection of its own.
-    const left = this.exchange?.()?.gone ?? signal;
-    for (const each of [signal, left]) if (each.aborted) this.#abandon(run, each);
+  handOver(run, ctx) {
+    const { signal } = ctx.mcpReq;
+    if (signal.aborted) this.#abandon(run, signal);
     run.isNamed = true;
     run.touch();
-    left.addEventListener('abort', () => this.#stop(run, left), { once: true });
-    this.#handed.set(id, run);
-    void run.ended.then(() => this.#handed.get(id) === run && this.#handed.delete(id));
+    return this.answered(run, ctx);
   }
 
   /**
@@ -190,8 +200,7 @@ export class McpServer extends Server {
     const [{ method, params }] = given;
     if (method !== 'notifications/cancelled') return;
     const { requestId, reason } = { ...params };
-    const run = this.#handed.get(requestId);
-    if (run) this.#stop(run, { reason });
+    this.gateway.runs.cancelled(this.owner, requestId, reasonOf({ reason }));
   }
 
   /**
@@ -206,11 +215,12 @@ export class McpServer extends Server {
    */
   async attend(run, { mcpReq }, { patience, owns = false, meta }) {
     const { signal, _meta } = mcpReq;
-    const drained = this.exchange?.()?.drained;
+    const exchange = this.exchange?.();
+    if (exchange && owns) exchange.goesOn = run.identity.continues;
     const progress = progressSender(
       _meta?.progressToken,
       async (params) => {
-        await drained?.();
+        await exchange?.drained();
         if (!signal.aborted) await mcpReq.notify({ method: 'notifications/progress', params });
       },
       // In the newer version servers ask nothing.

@@ -16,6 +16,8 @@ import { deferred, unlessAborted } from './waiting.js';
 
 /** Calls under way, and results that are kept, of all clients. */
 const MAX_RUNS = 1024;
+/** Answers of which a cancel may still come, of all clients. */
+const MAX_ANSWERS = 256;
 /** How long a question waits for its answer, and a handle for somebody to ask for it, in ms. */
 export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
 /** How long a result is kept, and what became of a call whose answer its client did not get. */
@@ -30,6 +32,13 @@ export const REMEMBERED = 60 * 60_000;
  * @property {import('./results.js').ToolResult} result that is made of it
  * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
  *   app's that is open
+ * @typedef {object} Answer One that its client may not read: it cancels as the answer comes, or loses it.
+ * @property {Owner} owner
+ * @property {string | number} requestId
+ * @property {Run} run
+ * @property {boolean} delivers whether it has the run's result, or is the first to say how to ask for the run
+ * @property {Run[]} told earlier calls that it tells of
+ * @property {number} [heardAt] when all of a result was sent, in ms of `performance.now()`
  */
 
 /** What nobody can guess. */
@@ -264,6 +273,8 @@ export class Runs {
     remembered: MAX_RUNS,
     rememberFor: REMEMBERED,
   });
+  /** The latest answers. @type {Set<Answer>} */
+  #answers = new Set();
 
   /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {Owner} owner */
   named(owner) {
@@ -288,7 +299,7 @@ export class Runs {
     const run = this.tasks.find(id);
     if (run?.owner !== owner || !run)
       throw new InvalidRequest('This call is unknown, or its result is no longer kept');
-    run.touch();
+    this.#knows(run);
     return run;
   }
 
@@ -309,8 +320,16 @@ export class Runs {
         'requestState is unknown, was used, has expired, or belongs to another request',
       );
     run.round = undefined;
+    this.#knows(run);
     run.answerOneOf(answers);
     return run;
+  }
+
+  /** Whoever asks for a run has read the answer that named it. @param {Run} run */
+  #knows(run) {
+    run.touch();
+    for (const answer of this.#answers)
+      if (answer.run === run && answer.heardAt === undefined) this.#forget(answer);
   }
 
   /** Lets go of one that nobody can ask for any more, once it has ended. @param {Run} run */
@@ -319,10 +338,58 @@ export class Runs {
     this.tasks.forget(run.id);
   }
 
-  /** Its client has the result of one that has ended. @param {Run} run */
-  heard(run) {
-    const isOver = run.task.hear() || run.identity.work === undefined;
-    if (isOver && !run.isNamed) this.tasks.forget(run.id);
+  /** A request is answered. @param {Answer} answer */
+  answered(answer) {
+    this.#answers.add(answer);
+    const [oldest] = this.#answers;
+    if (this.#answers.size > MAX_ANSWERS) this.#forget(oldest);
+  }
+
+  /** All of an answer was sent that has the run's result. @param {Answer} answer */
+  heard(answer) {
+    if (!this.#answers.has(answer)) return;
+    const { task, identity } = answer.run;
+    if (task.hear()) answer.heardAt = performance.now();
+    if (identity.work === undefined) this.#forget(answer);
+  }
+
+  /** @param {Answer} answer that nobody loses any more @param {boolean} [isNamed] whether the run can still be asked for */
+  #forget(answer, isNamed = answer.run.isNamed) {
+    this.#answers.delete(answer);
+    const isOver = answer.heardAt !== undefined || answer.run.identity.work === undefined;
+    if (isOver && !isNamed) this.tasks.forget(answer.run.id);
+  }
+
+  /**
+   * A client calls again, so it has most likely read what was answered before it did. A cancel may still be on its way: what became
+   * of those calls is kept, their results are not.
+   * @param {Run} run the new call
+   */
+  lightenBefore({ began, identity: { reader } }) {
+    for (const { heardAt = Infinity, run } of this.#answers)
+      if (heardAt < began && run.identity.reader === reader && !run.isNamed && !run.result?.isError)
+        run.result = { content: [] };
+  }
+
+  /**
+   * The client does not read an answer, so it hears with another one what that said.
+   * @param {Answer} answer
+   * @param {string} [reason] why the client cancelled, if it did
+   */
+  unread(answer, reason) {
+    if (!this.#answers.delete(answer)) return;
+    const { run, delivers, told } = answer;
+    for (const each of told) this.left(each);
+    if (!delivers) return;
+    if (reason !== undefined) run.abort(reason);
+    this.left(run);
+  }
+
+  /** A client cancels a request that was answered. @param {Owner} owner @param {unknown} requestId @param {string} reason */
+  cancelled(owner, requestId, reason) {
+    for (const answer of this.#answers)
+      if (owner && answer.owner === owner && answer.requestId === requestId)
+        this.unread(answer, reason);
   }
 
   /** Its client does not get the answer, so it hears with another one what becomes of it. @param {Run} run */
@@ -334,6 +401,7 @@ export class Runs {
 
   /** Cancels what nobody can ask for any more. @param {NonNullable<Owner>} owner a session that has ended */
   leave(owner) {
+    for (const answer of this.#answers) if (answer.owner === owner) this.#forget(answer, false);
     for (const run of this.tasks.all) {
       if (run.owner !== owner) continue;
       run.abort('the client disconnected');

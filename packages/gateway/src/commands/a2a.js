@@ -1,7 +1,7 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
 import { createTaskServer } from 'abp-bridge/a2a';
 import { appOf, hasStopped } from '../app.js';
-import { serveGuarded } from '../http-guard.js';
+import { keepAliveOf, serveGuarded } from '../http-guard.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
 import { failureFrom } from '../results.js';
@@ -112,7 +112,7 @@ export async function execute([address], values, context) {
         execute: executor(app),
       },
       // Under which names it is asked the guard knows.
-      { grace: GRACE, hosts: '*' },
+      { grace: GRACE, hosts: '*', keepAlive: keepAliveOf(values) },
     );
     const service = { what: 'A2A', where: values.http ?? '127.0.0.1:0', path: '/' };
     const { server } = await serveGuarded(service, values, (request, response, problem) => {

@@ -123,6 +123,30 @@ describe('as an A2A agent', () => {
     });
 });
 
+test('as an A2A agent, a blocking send whose connection breaks stops nothing, and the same message again gets its task', async (t) => {
+  const proxy = await start(t, 'a2a');
+  const message = {
+    ...{ messageId: 'm', role: 'ROLE_USER' },
+    parts: [{ data: { skill: 'work.waits', params: {} } }],
+  };
+  const send = () =>
+    postTo(
+      proxy.url,
+      TOKEN,
+      { id: 1, method: 'SendMessage', params: { message } },
+      { 'a2a-version': '1.0', 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' },
+    );
+  const lost = send().then((response) => response.json());
+  await began;
+  proxy.cut();
+  await assert.rejects(lost);
+  const again = send();
+  open();
+  const { task } = (await (await again).json()).result;
+  assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(done, ['began', 'done']);
+});
+
 test('without signs of life an answer comes as JSON, whole', async (t) => {
   const proxy = await start(t, 'mcp', '--keep-alive', '0');
   const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call' };

@@ -36,7 +36,7 @@ export const REMEMBERED = 60 * 60_000;
  * @property {Owner} owner
  * @property {string | number} requestId
  * @property {Run} run
- * @property {boolean} delivers whether it has the run's result, or is the first to say how to ask for the run
+ * @property {boolean} delivers whether the client knows of the run, or its result, by it alone
  * @property {Run[]} told earlier calls that it tells of
  * @property {number} [heardAt] when all of a result was sent, in ms of `performance.now()`
  */
@@ -329,7 +329,7 @@ export class Runs {
   #knows(run) {
     run.touch();
     for (const answer of this.#answers)
-      if (answer.run === run && answer.heardAt === undefined) this.#forget(answer);
+      if (answer.run === run && answer.heardAt === undefined) answer.delivers = false;
   }
 
   /** Lets go of one that nobody can ask for any more, once it has ended. @param {Run} run */

@@ -197,7 +197,8 @@ describe('over HTTP', () => {
     );
     await site.logged(/hang started/, from);
     stop.abort();
-    await assert.rejects(answer);
+    // On a busy machine it may have begun, with a sign of life.
+    await assert.rejects(answer.then((response) => response.text()));
     assert.match(await site.logged(/hang aborted/, from), /: the client disconnected$/);
   });
 

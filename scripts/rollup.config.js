@@ -21,7 +21,7 @@ const LATER = {
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/answers agent/retry session/cancel-answer session/capability-support',
   streams: 'session/streams',
-  memory: 'packages/keys/src/local-store packages/keys/src/memory',
+  memory: 'packages/binary/src/digest packages/keys/src/local-store packages/keys/src/memory',
   trace: 'packages/inspector/src/trace',
   'local-agent': 'packages/page/src/local-agent',
   'foreign-capabilities': 'packages/automation/src/foreign/foreign-capabilities',

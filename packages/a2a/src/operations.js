@@ -288,10 +288,10 @@ class Asked {
   /**
    * Begins what a message asks for. Its sender is told when that is stored.
    * @param {Message} message
-   * @param {Mark} [told] of the message, if it may come again
+   * @param {Mark} [mark] of the message, if it may come again
    * @returns {Promise<Taken>}
    */
-  async #take(message, told) {
+  async #take(message, mark) {
     const { info } = this;
     const { agent, logs, pushes, shown } = this.#parts;
     if (!message.taskId && agent.reply) {
@@ -316,8 +316,6 @@ class Asked {
     }
     // It may have begun to close since the message came.
     this.#requireOpen();
-    // Where there are no digests, only this process knows it.
-    const mark = crypto.subtle ? told : undefined;
     const id = known ? known.task.id : (mark?.name ?? newId());
     // The task that a message of this id has begun, at whichever process.
     const earlier = mark && (await logs.load(mark.name));

@@ -3,9 +3,8 @@
  * once; another message under the same id is refused. The extension says so in the card, and in the requests of those clients
  * that rely on it. Others may give all of their messages one id: theirs are recognised where the agent's option `repeats` says so.
  */
+import { digestOf } from '../../binary/src/digest.js';
 import { safely } from '../../../js/common/errors.js';
-import { isObject } from '../../../js/common/values.js';
-import { digestOf } from './ids.js';
 import { invalid } from './requests.js';
 
 /** @import { Message } from './dialects.js' */
@@ -30,23 +29,16 @@ const MAX_SIZE = 1 << 24;
  */
 export async function markOf({ messageId, ...content }, { tenant, user, metadata }) {
   const sender = safely(() => JSON.stringify([tenant, user, messageId]), undefined);
+  if (!sender) return undefined;
   // The executor is given the request's metadata, too.
-  const said = canonical([withoutEmpty(content), metadata]);
-  return sender ? { name: await digestOf(sender), digest: await digestOf(said) } : undefined;
+  const said = [withoutEmpty(content), metadata];
+  return { name: await digestOf(sender, 'sender'), digest: await digestOf(said, 'message') };
 }
 
 /** Some clients write what they leave out as empty. @param {object} content */
 const withoutEmpty = (content) =>
   Object.fromEntries(
     Object.entries(content).filter(([, one]) => one !== '' && !(Array.isArray(one) && !one.length)),
-  );
-
-/** JSON in which the order of members does not show. @param {unknown} value */
-const canonical = (value) =>
-  JSON.stringify(value, (_key, one) =>
-    isObject(one) && !Array.isArray(one)
-      ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : one,
   );
 
 /** The error for a message whose id was that of another. */

@@ -76,6 +76,9 @@ export function identify(meta, owner, tool, args) {
     reader,
     /** What the app knows the work by. Whoever has no session shares its keys with all who have the token. */
     key: key && digest([reader ?? '', key]),
+    /** The key in the client's words, and what stands for the arguments that it belongs to. */
+    named: key,
+    args: key && digest([args ?? {}]),
     /** Calls of which this is the same are the same, of one reader. */
     work: isKnown ? digest([tool, key === undefined ? { args } : { key }]) : undefined,
     shown: cleanText(jsonText(args), MAX_SHOWN),

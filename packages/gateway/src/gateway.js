@@ -206,9 +206,15 @@ export class Gateway {
       execute: async (options) => {
         const change = listed && (await this.#changeOf(target, listed, options.signal));
         // A key is known to the memory that the first call was made to, and to no other.
-        const memory = idempotencyKey && before?.result && (before.memory ?? null);
+        const memory = idempotencyKey && before?.result ? (before.memory ?? null) : undefined;
         const keyed = { ...options, idempotencyKey, memory };
-        const response = change ?? (await target.app.call(capability, args ?? {}, keyed));
+        // An app that was loaded again would not know it.
+        const isOther = memory !== undefined && before?.identity.args !== identity.args;
+        const told =
+          change ?? (isOther ? undefined : await target.app.call(capability, args ?? {}, keyed));
+        const { error, metadata } = told ?? {};
+        const isReused = error?.code === 'KEY_REUSED' && metadata?.outcome === 'unstarted';
+        const response = told && !isReused ? told : reused(identity.named);
         const { files } = this;
         const { checker } = target;
         const { progress } = run;
@@ -270,6 +276,14 @@ const unavailable = (message) =>
     retryable: true,
     metadata: { outcome: 'unstarted' },
   });
+
+/** In the client's words: its app knows the key by another name. @param {string | undefined} key */
+const reused = (key) =>
+  failed(
+    'KEY_REUSED',
+    `The key ${JSON.stringify(key)} belongs to a call with other arguments: give this one a key of its own`,
+    { metadata: { outcome: 'unstarted' } },
+  );
 
 /** @param {Target} target @param {string} name */
 const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);

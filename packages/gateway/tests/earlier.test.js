@@ -431,6 +431,50 @@ test('a call with the key of an earlier one does not run again, after a lost ans
   assert.equal(done.filter((word) => word === 'streams began').length, 1);
 });
 
+test('a call with the key of one that had other arguments is refused, and not made', async (t) => {
+  let own = await startSocketApp(capabilities);
+  t.after(() => own.close());
+  const mcp = { ...(await connect(t, '1.x', 'stdio', { args: ['mcp', own.url] })), kind: '1.x' };
+  const key = { [KEY]: 'pay order 7' };
+  const refused = async (args) => {
+    const { isError, content, _meta } = await callTool(mcp, 'work_pays', args, key);
+    assert.equal(isError, true);
+    assert.match(
+      content[0].text,
+      /^KEY_REUSED: The key "pay order 7" belongs to a call with other/,
+    );
+    assert.deepEqual(_meta['abp-bridge/outcome'], { outcome: 'unstarted' });
+    assert.equal(_meta['abp-bridge/error'].retryable, false);
+  };
+  const first = callTool(mcp, 'work_pays', { order: 7, to: 'ann' }, key);
+  await written('pays began');
+  await refused({ order: 8, to: 'ann' });
+  open();
+  assert.deepEqual((await first).structuredContent, { paid: 7 });
+  await refused({ order: 8, to: 'ann' });
+  await refused(undefined);
+  const repeat = await callTool(mcp, 'work_pays', { to: 'ann', order: 7 }, key);
+  assert.deepEqual(repeat.structuredContent, { paid: 7 });
+  // Its answer is lost, and the app is loaded again: it knows the key no more, but the gateway does.
+  close();
+  key[KEY] = 'pay order 9';
+  const lost = callTool(mcp, 'work_pays', { order: 9 }, key);
+  await written('pays began', 2);
+  const { port } = own;
+  own.cut();
+  await lost;
+  own.close();
+  await own.closed;
+  own = await startSocketApp(capabilities, { port });
+  open();
+  const other = await callTool(mcp, 'work_pays', { order: 10 }, key);
+  assert.match(other.content[0].text, /^KEY_REUSED: The key "pay order 9" /);
+  assert.deepEqual(
+    done.filter((word) => /^pa/.test(word)),
+    ['pays began', 'paid 7', 'pays began', 'paid 9'],
+  );
+});
+
 test('where the app was loaded again, a call with the key of one that may have run is refused', async (t) => {
   let own = await startSocketApp(capabilities);
   const mcp = { ...(await connect(t, '1.x', 'stdio', { args: ['mcp', own.url] })), kind: '1.x' };

@@ -25,20 +25,26 @@ export class LocalStore {
     this.#rememberFor = rememberFor;
   }
 
-  /** Finds a key, and forgets those that are too old. @param {string} key */
-  find(key) {
+  /**
+   * Finds a key that a call with these params may not begin with, and forgets those that are too old.
+   * @param {string} key @param {string} digest @returns {KeyFound | undefined}
+   */
+  find(key, digest) {
     const now = performance.now();
     for (const [old, { at }] of this.#ended) {
       if (now - at <= this.#rememberFor) break;
       this.#delete(old);
     }
-    return this.#ended.get(key)?.ended;
+    const ended = this.#ended.get(key)?.ended;
+    if (ended?.digest && ended.digest !== digest) return { state: 'reused' };
+    return ended && !ended.again ? { state: 'ended', ended } : undefined;
   }
 
-  /** @param {string} key @returns {Promise<KeyFound>} */
-  async begin(key) {
-    const ended = this.find(key);
-    if (ended && !ended.again) return { state: 'ended', ended };
+  /** @param {string} key @param {string} digest @returns {Promise<KeyFound>} */
+  async begin(key, digest) {
+    const found = this.find(key, digest);
+    if (found) return found;
+    const report = this.#ended.get(key)?.ended.report;
     this.#delete(key);
     const [oldest] = this.#ended.values();
     const owned = this.#owned.get(ownerIn(key)) ?? 0;
@@ -47,7 +53,7 @@ export class LocalStore {
       const retryAfter = Math.ceil(oldest.at + this.#rememberFor - performance.now()) + 1;
       throw new AbpError('RATE_LIMITED', why, { retryable: true, retryAfter });
     }
-    return { state: 'begun', report: ended?.report };
+    return { state: 'begun', report };
   }
 
   /** @param {string} key @param {KeyEnded} ended */

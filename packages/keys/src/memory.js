@@ -6,7 +6,8 @@
  * values, so what calls with a key returned is in a store: in memory (`local-store.js`), or one of the app's own (`stored-keys.js` has
  * the rules, `sqlite.js` and `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and what the core
  * says became of it is written. Meanwhile it has a place here. Others with its key wait there: a repeat is a call of its own, whose
- * handler waits for the first, and the core is told if it need not wait any more, or if the first has not begun.
+ * handler waits for the first, and the core is told if it need not wait any more, or if the first has not begun. A key belongs to the
+ * digest of its params: a call with others is refused, here or by the store.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { copyOf } from '../../../js/common/copy.js';
@@ -26,6 +27,7 @@ import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { OUTCOME, isResponse, unstarted } from '../../../js/wire/messages.js';
 import { returnOf } from '../../../js/app/waits.js';
+import { digestOf } from '../../binary/src/digest.js';
 import { LocalStore, MAX_BYTES } from './local-store.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
@@ -60,10 +62,11 @@ class Place {
   /** @type {Promise<Joined>} */
   told = new Promise((resolve) => (this.tell = resolve));
 
-  /** @param {Call} first */
-  constructor(first) {
+  /** @param {Call} first @param {string} digest of its params */
+  constructor(first, digest) {
     this.first = first;
     this.handle = first.handle;
+    this.digest = digest;
   }
 
   /** @param {Call} call */
@@ -247,25 +250,50 @@ export class Memory {
       const why = `idempotencyKey must be a well-formed string of 1 to ${MAX_KEY} characters`;
       return unstarted(new AbpError('INVALID_PARAMS', why));
     }
+    if (call.options.input) {
+      const why =
+        'A call with an idempotencyKey cannot have input: what is streamed is not compared';
+      return unstarted(new AbpError('INVALID_PARAMS', why));
+    }
+    let digest = '';
+    try {
+      // Of the params as they came: the handler may change them.
+      const digesting = digestOf(call.params, 'params');
+      if (typeof digesting === 'string') digest = digesting;
+      else {
+        call.postpone();
+        digest = await digesting;
+        if (call.aborted) throw call.signal.reason;
+      }
+    } catch (error) {
+      if (call.aborted) throw error;
+      const why = `The params of a call with an idempotencyKey are compared with those of its repeats: ${reasonText(error)} (docs/errors.md#key_reused)`;
+      return unstarted(new AbpError('INVALID_PARAMS', why));
+    }
     const stranger = this.#strangers.get(connection) ?? secret();
     this.#strangers.set(connection, stranger);
     const name = JSON.stringify([connection.owner ?? stranger, call.name, key]);
     for (let place; (place = this.#places.get(name));) {
+      if (place.digest !== digest) return reused(key);
       place.join(call);
       const { ended, again } = await place.told;
       if (!again || call.aborted) return this.#answer(call, ended);
     }
-    const place = new Place(call);
+    const place = new Place(call, digest);
     this.#places.set(name, place);
     let found;
     try {
-      found = await this.#begin(name, call);
+      found = await this.#begin(name, call, digest);
     } catch (error) {
       this.#leave(name, place, { ended: LOST, again: true });
       if (call.aborted) throw error;
       if (isErrorObject(error)) return unstarted(error);
       const why = `The app cannot write down that the call begins, so it did not: ${reasonText(error)} (docs/errors.md#keys_unavailable)`;
       return unstarted(new AbpError('KEYS_UNAVAILABLE', why, { retryable: true }));
+    }
+    if (found.state === 'reused') {
+      this.#leave(name, place, { ended: NEVER, again: true });
+      return reused(key);
     }
     if (found.state === 'begun' && !call.beginWork()) {
       // What was written for a call that does not begin is taken back.
@@ -311,19 +339,20 @@ export class Memory {
    * Asks the store, until it is known whether a call may begin. It has not begun then, and does with its handler.
    * @param {string} name
    * @param {Call} call
+   * @param {string} digest of its params
    * @returns {Promise<KeyFound>}
    */
-  async #begin(name, call) {
+  async #begin(name, call, digest) {
     for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
       if (pause) await delay(pause);
       if (pause && this.#closed) return { state: 'running' };
-      const ended = this.#local.find(name);
-      if (ended && !ended.again) return { state: 'ended', ended };
+      const kept = this.#local.find(name, digest);
+      if (kept) return kept;
       if (!pause) call.postpone();
       /** @type {KeyFound} */
       let found;
       try {
-        found = await this.#keys.begin(name);
+        found = await this.#keys.begin(name, digest);
       } catch (error) {
         if (pause) return { state: 'lost' };
         throw error;
@@ -365,6 +394,8 @@ export class Memory {
       outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate]),
       cancelled: outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || isStopped,
       ...this.#saidOf(endpoint, handle, callId),
+      // What never ran leaves the key to others.
+      ...(fate !== abp.FATE_UNSTARTED && { digest: place.digest }),
       ...(again && { again }),
     };
     // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
@@ -411,6 +442,15 @@ export class Memory {
     return { ...response, error: { ...response.error, retryable }, metadata };
   }
 }
+
+/** The response to a call whose key is that of another. @param {string} key */
+const reused = (key) =>
+  unstarted(
+    new AbpError(
+      'KEY_REUSED',
+      `The idempotencyKey ${JSON.stringify(key)} belongs to a call with other params: give this one a key of its own (docs/errors.md#key_reused)`,
+    ),
+  );
 
 /** A call waits for another that has its key. If it is cancelled it waits no more, and the work goes on. @param {Call} call */
 function goOnWithout(call) {

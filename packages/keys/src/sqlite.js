@@ -11,12 +11,12 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
-/** The layout of the tables; a file with another is refused. */
-const LAYOUT = 1;
+/** The layout of the tables; a file with a later one is refused. In the first, keys had no digest. */
+const LAYOUT = 2;
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, owner TEXT NOT NULL, at REAL, ended BLOB);
+  CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, owner TEXT NOT NULL, at REAL, ended BLOB, digest TEXT);
   CREATE INDEX IF NOT EXISTS by_end ON keys (at) WHERE at IS NOT NULL;
   PRAGMA user_version = ${LAYOUT};
 `;
@@ -75,6 +75,7 @@ class SqliteTable {
       const { user_version: layout } = this.#get('PRAGMA user_version');
       if (layout > LAYOUT)
         throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
+      if (layout === 1) database.exec('ALTER TABLE keys ADD COLUMN digest TEXT');
       database.exec(SCHEMA);
       this.#get("INSERT OR IGNORE INTO about VALUES ('id', ?)", secret());
       return this.#get("SELECT value FROM about WHERE name = 'id'").value;
@@ -136,13 +137,20 @@ class SqliteTable {
     this.open();
     const { deserialize, serialize } = builtin('node:v8');
     this.#change(() => {
-      const row = this.#get('SELECT owner, at, ended FROM keys WHERE key = ?', key);
+      const row = this.#get('SELECT owner, at, ended, digest FROM keys WHERE key = ?', key);
       const entry = next(row && { ...row, ended: row.ended && deserialize(row.ended) });
       if (!entry) return;
-      const { owner, at = null, ended } = entry;
+      const { owner, at = null, ended, digest = null } = entry;
       // A blob, for example, is kept by no file: this throws.
       const bytes = ended ? serialize(ended) : null;
-      this.#get('INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?)', key, owner, at, bytes);
+      this.#get(
+        'INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)',
+        key,
+        owner,
+        at,
+        bytes,
+        digest,
+      );
     });
   }
 

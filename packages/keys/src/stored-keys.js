@@ -17,7 +17,10 @@ import { requireOptions } from '../../../js/common/check-options.js';
 /** @type {import('../../../js/common/check-options.js').Kinds<KeysOptions>} */
 const OPTIONS = { capacity: 'a number', rememberFor: 'a number' };
 
-/** @typedef {{ owner: string, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key and, once that has ended, when and how. */
+/**
+ * @typedef {{ owner: string, digest?: string | null, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key, with which
+ *   params and, once that has ended, when and how. Entries of earlier versions have no digest.
+ */
 
 /**
  * @typedef {object} Table Where the keys are. `replace`, `lives` and `clean` open it.
@@ -60,8 +63,8 @@ export class StoredKeys {
     return { id: await this.#table.open(), rememberFor: this.#rememberFor };
   }
 
-  /** @param {string} key @returns {Promise<KeyFound>} */
-  async begin(key) {
+  /** @param {string} key @param {string} digest @returns {Promise<KeyFound>} */
+  async begin(key, digest) {
     const table = this.#table;
     // Now and then, and when there is no room.
     if (performance.now() - this.#cleaned >= CLEANING || this.#count >= this.#capacity) {
@@ -75,10 +78,10 @@ export class StoredKeys {
     let found;
     const begin = (/** @type {Entry | undefined} */ written) => {
       entry = written;
-      found = this.#find(written);
+      found = this.#find(written, digest);
       if (found?.state !== 'begun') return undefined;
       this.#live.set(key, run); // those who ask at the same time see it
-      return { owner: table.self };
+      return { owner: table.self, digest };
     };
     await table.replace(key, begin).catch((error) => {
       this.#leave(key, run);
@@ -91,22 +94,24 @@ export class StoredKeys {
     if (lives) return { state: 'running' };
     await table.replace(key, (written) => void (entry = written));
     // It may have ended since it was read.
-    return entry?.ended ? this.begin(key) : { state: 'lost' };
+    return entry?.ended ? this.begin(key, digest) : { state: 'lost' };
   }
 
   /**
    * What a call is told that wants to begin: undefined if one has, and has not ended.
-   * @param {Entry} [entry]
+   * @param {Entry | undefined} entry
+   * @param {string} digest
    * @returns {KeyFound | undefined}
    */
-  #find(entry) {
+  #find(entry, digest) {
     const { at, ended } = entry ?? {};
     if (!entry && this.#count >= this.#capacity) {
       const why = 'Too many calls with an idempotencyKey are remembered';
       throw new AbpError('RATE_LIMITED', why, { retryable: true });
     }
-    if (entry && !ended) return undefined;
     const isOld = ended && Date.now() - Number(at) > this.#rememberFor;
+    if (entry?.digest && entry.digest !== digest && !isOld) return { state: 'reused' };
+    if (entry && !ended) return undefined;
     if (ended && !ended.again && !isOld) return { state: 'ended', ended };
     return { state: 'begun', report: isOld ? undefined : ended?.report };
   }
@@ -119,7 +124,7 @@ export class StoredKeys {
       this.#table.replace(key, (entry) => {
         isReached = true;
         const isOwn = entry?.owner === this.#table.self && !entry.ended;
-        return isOwn ? { ...entry, at: Date.now(), ended } : undefined;
+        return isOwn ? { ...entry, digest: ended.digest, at: Date.now(), ended } : undefined;
       });
     const { value, ...rest } = ended;
     try {

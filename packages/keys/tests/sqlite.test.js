@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { serialize } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -70,12 +71,39 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
     await store.close();
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(path);
-    database.exec('PRAGMA user_version = 2');
+    database.exec('PRAGMA user_version = 3');
     database.close();
-    await assert.rejects(sqliteKeys(path).open(), /it has layout 2, and this version reads 1/);
+    await assert.rejects(sqliteKeys(path).open(), /it has layout 3, and this version reads 2/);
     writeFileSync(join(folder, 'none'), 'x'.repeat(5000));
     await assert.rejects(sqliteKeys(join(folder, 'none')).open());
     await assert.rejects(sqliteKeys(join(folder, 'not', 'there')).open());
+  });
+
+  test('opens a file of the version before, whose keys have no params, and keeps those from now on', async () => {
+    const path = join(folder, 'keys');
+    const { DatabaseSync } = await import('node:sqlite');
+    const database = new DatabaseSync(path);
+    database.exec(`
+      CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+      CREATE TABLE keys (key TEXT PRIMARY KEY, owner TEXT NOT NULL, at REAL, ended BLOB);
+      CREATE INDEX by_end ON keys (at) WHERE at IS NOT NULL;
+      INSERT INTO about VALUES ('id', 'an id');
+      PRAGMA user_version = 1;
+    `);
+    const ended = { outcome: 'finished', cancelled: false, value: { paid: 17 } };
+    const put = database.prepare('INSERT INTO keys VALUES (?, ?, ?, ?)');
+    put.run('ended', 'gone', Date.now(), serialize(ended));
+    put.run('again', 'gone', Date.now(), serialize({ ...ended, again: true }));
+    put.run('lost', 'gone', null, null);
+    database.close();
+    const [one, two] = [sqliteKeys(path), sqliteKeys(path)];
+    later(() => one.close());
+    later(() => two.close());
+    assert.equal((await one.open()).id, 'an id');
+    assert.deepEqual(await one.begin('ended', 'bob'), { state: 'ended', ended });
+    assert.deepEqual(await one.begin('lost', 'bob'), { state: 'lost' });
+    assert.equal((await one.begin('again', 'ann')).state, 'begun');
+    assert.deepEqual(await two.begin('again', 'bob'), { state: 'reused' });
   });
 
   test('writes nothing of what became of a call where it cannot write, and all of it later', async () => {
@@ -102,7 +130,7 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
     const database = new DatabaseSync(path);
     const many = 100;
     for (let i = 0; i < many; i++) {
-      database.exec(`INSERT INTO keys VALUES ('${i}', 'gone${i}', NULL, NULL)`);
+      database.exec(`INSERT INTO keys (key, owner) VALUES ('${i}', 'gone${i}')`);
       writeFileSync(`${path}-gone${i}.lock`, '');
     }
     database.close();
@@ -233,6 +261,42 @@ describe('an app whose process ends', { skip: !has }, () => {
 });
 
 describe('two processes that share a file', { skip: !has }, () => {
+  test('refuse a key that the other has for other params, also once that is gone', async () => {
+    const key = { idempotencyKey: 'k' };
+    const apps = [await start(), await start()];
+    const [one, two] = [await clientOf(() => dial(apps[0])), await clientOf(() => dial(apps[1]))];
+    const refused = async (client, key) => {
+      const { success, error, metadata } = await client.call('pay', { order: 2 }, key);
+      assert.deepEqual(
+        [success, error?.code, error?.retryable, metadata.outcome],
+        [false, 'KEY_REUSED', false, 'unstarted'],
+      );
+    };
+    // At once, so that one is first.
+    const both = [
+      one.call('pay', { order: 3 }, { idempotencyKey: 'b' }),
+      two.call('pay', { order: 4 }, { idempotencyKey: 'b' }),
+    ];
+    const codes = (await Promise.all(both)).map(({ data, error }) => error?.code ?? data.paid);
+    assert.deepEqual(codes.filter((code) => code === 'KEY_REUSED').length, 1);
+    const first = codes.find((code) => code !== 'KEY_REUSED');
+    assert.deepEqual(done(), [`${first}`]);
+    const until = join(folder, 'until');
+    const pending = one.call('pay', { order: 1, until }, key);
+    while (done().length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await refused(two, key);
+    writeFileSync(until, '');
+    assert.deepEqual((await pending).data, { paid: 1 });
+    await refused(two, key);
+    // Once this is answered, it is written what became of the first.
+    assert.deepEqual((await two.call('pay', { until, order: 1 }, key)).data, { paid: 1 });
+    apps[0].child.kill('SIGKILL');
+    await refused(two, key);
+    const third = await start();
+    await refused(await clientOf(() => dial(third)), key);
+    assert.deepEqual(done(), [`${first}`, '1']);
+  });
+
   test('run a call once, and the other waits for it', async () => {
     const [one, two] = [await start(), await start()];
     const until = join(folder, 'until');

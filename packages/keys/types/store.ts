@@ -16,6 +16,8 @@ export interface KeyEnded {
   report?: any;
   /** Its last progress. */
   progress?: ProgressInfo;
+  /** Stands for its params: the key is theirs as long as it is kept. Without it, a call with any params may use the key. */
+  digest?: string;
   /** Whether the key may be used again: the next call with it runs. */
   again?: boolean;
 }
@@ -28,11 +30,13 @@ export interface KeyEnded {
  * - `running`: a call with it runs, here or in another page or process that uses this store
  * - `lost`: a call with it began, where it ran is gone, and what became of it was not written
  * - `ended`: what became of it
+ * - `reused`: the key is that of a call with other params
  */
 export type KeyFound =
   | { state: 'begun'; report?: unknown }
   | { state: 'running' }
   | { state: 'lost' }
+  | { state: 'reused' }
   | { state: 'ended'; ended: KeyEnded };
 
 /**
@@ -49,9 +53,11 @@ export interface KeyStore {
   /**
    * A call wants to begin. What the answer says is written when the promise resolves; if it rejects, the call does not begin.
    * @param key some KB at most; to be compared exactly
+   * @param digest stands for its params, and is kept with the key. If another one is there, the call does not begin, whatever became
+   *   of the first: the answer is `reused`
    */
-  begin(key: string): Promise<KeyFound>;
-  /** A call that this store answered with `begun` has ended, and this became of it. */
+  begin(key: string, digest: string): Promise<KeyFound>;
+  /** A call that this store answered with `begun` has ended, and this became of it. From now on its digest is that in `ended`, if any. */
   end(key: string, ended: KeyEnded): Promise<void>;
   /** Closes it. What still runs ends as `lost`. */
   close(): void | Promise<void>;

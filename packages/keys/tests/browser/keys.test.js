@@ -154,6 +154,20 @@ describe('an app in a page that ends', () => {
     assert.deepEqual(effects, [1]);
   });
 
+  test('keeps a key for its params: others are refused, after a reload too', async () => {
+    const key = { idempotencyKey: 'k' };
+    const one = await tab();
+    assert.equal(said(await one.pay(1, key)), 'success');
+    const two = await tab();
+    for (const { pay } of [one, two]) {
+      const { error, metadata } = await pay(2, key);
+      assert.deepEqual([error.code, error.retryable], ['KEY_REUSED', false]);
+      assert.equal(metadata.outcome, 'unstarted');
+    }
+    assert.equal(said(await two.pay(1, key)), 'success');
+    assert.deepEqual(effects, [1]);
+  });
+
   test('does not begin what cannot be written, and says so', async () => {
     // In frames of other sites this browser gives no storage.
     const { memory, pay } = await tab({}, foreignOrigin());

@@ -117,6 +117,47 @@ export const CONTRACT = {
     same(states.filter((state) => state === 'running').length, states.length - 1);
   },
 
+  async 'keeps a key for the params of its call, whatever became of that, and tells those with others'(
+    place,
+  ) {
+    const [one, two] = [place.store(), place.store()];
+    const reused = { state: 'reused' };
+    const ann = { ...DONE, digest: 'ann' };
+    same(await one.begin('k', 'ann'), { state: 'begun' });
+    for (const store of [one, two]) same(await store.begin('k', 'bob'), reused);
+    same(await two.begin('k', 'ann'), { state: 'running' });
+    await one.end('k', { ...ann, outcome: 'stopped', again: true });
+    for (const store of [one, two]) same(await store.begin('k', 'bob'), reused);
+    same(await two.begin('k', 'ann'), { state: 'begun' });
+    await two.end('k', ann);
+    for (const store of [one, two, place.store()]) same(await store.begin('k', 'bob'), reused);
+    same(await one.begin('k', 'ann'), { state: 'ended', ended: ann });
+    // Nobody knows what became of it.
+    await one.begin('lost', 'ann');
+    await one.close();
+    same(await two.begin('lost', 'bob'), reused);
+    same(await two.begin('lost', 'ann'), { state: 'lost' });
+  },
+
+  async 'lets go of a key that a call has left'(place) {
+    const store = place.store({ rememberFor: 1 });
+    await store.begin('k', 'ann');
+    await store.end('k', { outcome: 'unstarted', cancelled: false, again: true });
+    same(await store.begin('k', 'bob'), { state: 'begun' });
+    same(await place.store().begin('k', 'ann'), { state: 'reused' });
+    await store.end('k', { ...DONE, digest: 'bob' });
+    await later(2);
+    same(await store.begin('k', 'ann'), { state: 'begun' });
+  },
+
+  async 'lets one of two begin that have other params and ask at once'(place) {
+    const stores = [place.store(), place.store(), place.store()];
+    const asked = stores.flatMap((store) => ['ann', 'bob'].map((who) => store.begin('k', who)));
+    const states = (await Promise.all(asked)).map(({ state }) => state);
+    const count = (word) => states.filter((state) => state === word).length;
+    same([count('begun'), count('running'), count('reused')], [1, 2, 3]);
+  },
+
   async 'forgets a call after its time, but not one of which nothing is known'(place) {
     const [one, two] = [place.store({ rememberFor: 1 }), place.store({ rememberFor: 1 })];
     await one.begin('ended');

@@ -14,9 +14,9 @@ const here = (at) => {
 const store = sqliteKeys(path);
 const keys = {
   open: () => store.open(),
-  async begin(key) {
+  async begin(key, digest) {
     here('before it begins');
-    const found = await store.begin(key);
+    const found = await store.begin(key, digest);
     here('once it is written that it begins');
     return found;
   },

@@ -7,9 +7,9 @@ const { origins, options, forgets } = JSON.parse(decodeURIComponent(location.sea
 const store = indexedDBKeys(options);
 const keys = {
   open: () => store.open(),
-  async begin(key) {
+  async begin(key, digest) {
     await window.reached('before it begins');
-    const found = await store.begin(key);
+    const found = await store.begin(key, digest);
     await window.reached('once it is written that it begins');
     return found;
   },

@@ -267,6 +267,7 @@ test('plain data behind a proxy is read, and what no clone takes is refused', as
   assert.deepEqual(await far.reached(2), [request(1, plain), request(2, plain)]);
   near.channel.post(request(3, new Proxy(new Map(), {})));
   assert.equal((await near.reached(1))[0].id, 3);
+  near.channel.close();
 });
 
 test('a frame that cannot be read closes the channel on both sides', async () => {

@@ -85,7 +85,6 @@ export const GROUPS = [
       './rpc': 'JSON-RPC: ACP, LSP and MCP',
       './adapters/acp': 'our transports for the ACP SDK',
       './adapters/mcp': 'our transports for the MCP SDKs',
-      './adapters/vscode-jsonrpc': 'our transports for vscode-jsonrpc',
       './adapters/a2a-sdk': 'our tasks behind the A2A SDK',
     },
   },

@@ -5,7 +5,6 @@ import { memoryBackend, taskStore, type Backend } from 'abp-bridge/a2a-store';
 import { createRequestHandler } from 'abp-bridge/adapters/a2a-sdk';
 import { acpStream } from 'abp-bridge/adapters/acp';
 import { mcpTransport } from 'abp-bridge/adapters/mcp';
-import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
 import { connectPage } from 'abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
@@ -270,8 +269,7 @@ export async function wrapped() {
 }
 
 export function adapted(port: MessagePort) {
-  const { reader, writer } = readerAndWriter(portChannel(port));
-  return [acpStream(portChannel(port)), mcpTransport(portChannel(port)), reader, writer];
+  return [acpStream(portChannel(port)), mcpTransport(portChannel(port))];
 }
 // @ts-expect-error an adapter takes a transport
 mcpTransport({});

@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { acpStream } from '../src/adapters/acp.js';
 import { mcpTransport } from '../src/adapters/mcp.js';
-import { readerAndWriter } from '../src/adapters/vscode-jsonrpc.js';
 import {
   RpcError,
   createPeer,
@@ -912,7 +911,7 @@ test('transports say what is wrong with their options', () => {
 });
 
 test('adapters say what is wrong with the transport that they are given', () => {
-  for (const adapt of [acpStream, mcpTransport, readerAndWriter])
+  for (const adapt of [acpStream, mcpTransport])
     for (const wrong of [undefined, null, 'ws://a', [], {}, { post() {} }, { post: 1, close() {} }])
       assert.throws(() => adapt(wrong), { code: 'INVALID_PARAMS' });
 });

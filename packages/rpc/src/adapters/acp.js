@@ -2,7 +2,7 @@
 import { Observed } from './observed.js';
 
 /** @type {import('./observed.js').Dialect} */
-const ACP = { cancel: '$/cancel_request', idKey: 'requestId', answers: true, ended: -32800 };
+const ACP = { cancel: '$/cancel_request', answers: true, ended: -32800 };
 
 /** JSON-RPC's error for a message that cannot be parsed. */
 const PARSE_ERROR = { code: -32700, message: 'Parse error' };

@@ -5,7 +5,6 @@ import { Observed } from './observed.js';
 /** @type {import('./observed.js').Dialect} */
 const MCP = {
   cancel: 'notifications/cancelled',
-  idKey: 'requestId',
   answers: false,
   ended: -32000,
   reasons: true,
@@ -49,7 +48,7 @@ function translated(message, asking, asked) {
   const id = getOwn(message, 'id');
   const params = getOwn(message, 'params');
   if (method === MCP.cancel) {
-    const named = getOwn(params, MCP.idKey);
+    const named = getOwn(params, 'requestId');
     // A cancel that goes in the opposite direction to its request ends a subscription.
     const requestId = asked.includes(named)
       ? replaced(named, asked, FALSY)

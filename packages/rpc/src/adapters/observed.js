@@ -22,12 +22,10 @@ import { getOwn } from '../../../../js/common/values.js';
 /**
  * @typedef {object} Dialect
  * @property {string} cancel the method that cancels a request
- * @property {string} idKey the member of its params that names the request
  * @property {boolean} answers whether a cancelled request is answered, too
  * @property {number} ended the error code that answers requests which the end of the connection cut off
  * @property {boolean} [reasons] whether a cancel may give a reason
  * @property {string} [subscribe] the method that opens a subscription, which its server may end by a cancel
- * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
  */
 
 /** JSON-RPC's code for a message that could not be sent. */
@@ -82,12 +80,13 @@ export class Observed {
     this.#transport.onUnreadable = (error) => invokeReportingErrors(this.onError, error);
     this.#transport.onClose = (cause) => {
       if (this.#closed) return;
-      const why = reasonText(cause) ?? GONE;
       this.#cause = cause;
       // An orderly end is no error.
-      if (cause !== undefined)
+      if (cause !== undefined) {
+        const why = reasonText(cause) ?? GONE;
         invokeReportingErrors(this.onError, new AbpError('DISCONNECTED', why, { cause }));
-      this.#end(why);
+      }
+      this.#end();
     };
     this.#transport.onEnd = () => {
       this.#halfClosed = true;
@@ -133,47 +132,32 @@ export class Observed {
   /** Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by themselves, do not count. */
   #endIfAnswered() {
     const states = [...this.#theirs.requests.values()];
-    if (this.#halfClosed && states.every((state) => state === SUBSCRIPTION)) this.#end(GONE);
+    if (this.#halfClosed && states.every((state) => state === SUBSCRIPTION)) this.#end();
   }
 
   /** Ends the connection for the SDK: cancels its requests, and answers the peer's with an error. */
   close() {
     if (this.#closed) return;
-    const why = 'The connection was closed';
-    const reason = this.#dialect.reasons ? why : undefined;
-    for (const cancel of this.#cancels(this.#ours, reason)) this.#post(cancel);
-    this.#answerAll(this.#theirs, why);
-    this.#end(why);
+    const { cancel: method, reasons } = this.#dialect;
+    const reason = 'The connection was closed';
+    for (const [requestId, state] of this.#ours.requests) {
+      const params = { requestId, ...(reasons && { reason }) };
+      if (state !== CANCELLED) this.#post({ jsonrpc: '2.0', method, params });
+    }
+    this.#answerAll(this.#theirs, reason);
+    this.#end();
   }
 
-  /** @param {string} why */
-  #end(why) {
+  #end() {
     if (this.#closed) return;
     this.#closed = true;
     this.#transport.close();
-    if (this.#dialect.abandons) {
-      this.#answerAll(this.#ours, why);
-      // The peer did not send these cancels. Traces can tell by the reason, which the dialect does not have.
-      for (const cancel of this.#cancels(this.#theirs, why)) this.#deliver(cancel);
-    }
     invokeReportingErrors(this.onClose);
   }
 
   /** Answers the requests that the end of the connection cuts off. @param {Direction} direction @param {string} why */
   #answerAll({ requests, answer }, why) {
     for (const id of requests.keys()) answer(failure(id, this.#dialect.ended, why));
-  }
-
-  /** The cancels of all open requests of a direction. @param {Direction} direction @param {string} [reason] */
-  #cancels({ requests }, reason) {
-    const { cancel: method, idKey } = this.#dialect;
-    return [...requests]
-      .filter(([, state]) => state !== CANCELLED)
-      .map(([id]) => ({
-        jsonrpc: '2.0',
-        method,
-        params: { [idKey]: id, ...(reason && { reason }) },
-      }));
   }
 
   /** Posts a small message of our own, which fails only if the connection does. @param {unknown} message */
@@ -196,7 +180,7 @@ export class Observed {
     const id = getOwn(message, 'id');
     // A message that is neither is left to the SDK. The id null answers a message that could not be read.
     if (method === undefined) return id === undefined || id === null || other.requests.delete(id);
-    const { cancel, idKey, subscribe, answers } = this.#dialect;
+    const { cancel, subscribe, answers } = this.#dialect;
     if (id !== undefined) {
       if (requests.size < MAX_OPEN_REQUESTS)
         return requests.set(id, method === subscribe ? SUBSCRIPTION : OPEN);
@@ -204,7 +188,7 @@ export class Observed {
       return false;
     }
     if (method !== cancel) return true;
-    const named = getOwn(getOwn(message, 'params'), idKey);
+    const named = getOwn(getOwn(message, 'params'), 'requestId');
     if (!requests.has(named))
       return other.requests.get(named) === SUBSCRIPTION && other.requests.delete(named);
     if (!answers) return requests.delete(named);

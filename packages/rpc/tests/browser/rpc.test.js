@@ -49,7 +49,6 @@ const DIRECTIONS = {
   'MCP SDK 1.x': ['host', 'app'],
   'MCP SDK 2.x': ['host'],
   'ACP SDK': ['host', 'app'],
-  'vscode-jsonrpc': ['host', 'app'],
 };
 
 for (const [sdk, callers] of Object.entries(DIRECTIONS)) {
@@ -247,8 +246,9 @@ describe('the channel', () => {
 
   test('answers for what waited and cannot be sent, and sends the rest', async () => {
     const release = site.hold('/packages/rpc/tests/browser/pages/app.js');
-    const lsp = { sdk: 'vscode-jsonrpc', origin: site.appOrigin };
-    await page.evaluate((o) => window.open_(o), { ...lsp, src: appUrl(lsp) });
+    // A server is up without an answer from its client.
+    const host = { sdk, role: 'server', src: appUrl({ sdk, role: 'client' }) };
+    await page.evaluate((o) => window.open_(o), { ...host, origin: site.appOrigin });
     await page.evaluate(() => {
       window.failed = window.end.call('echo', { f() {} }).catch((error) => error.message);
     });

@@ -5,12 +5,10 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import 'vscode-jsonrpc/node';
 import { Client as Client2 } from '@modelcontextprotocol/client';
 import { WebSocket, WebSocketServer } from 'ws';
 import { acpStream } from '../../src/adapters/acp.js';
 import { mcpTransport } from '../../src/adapters/mcp.js';
-import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
 import { headerTransport, lineTransport, portChannel } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
 import { webSocketTransport } from '../../../websocket/src/index.js';
@@ -293,7 +291,6 @@ describe('the observed cancel', () => {
         method: 'test/call',
       },
       'ACP SDK': { ...ACP, code: -32800, method: '_call' },
-      'vscode-jsonrpc': { cancel: '$/cancelRequest', key: 'id', code: -32097, method: 'call' },
     };
     for (const [sdk, { cancel: method, key, code, reason, ...more }] of Object.entries(cases)) {
       const { raw, said, log, call, close } = await against(sdk, 'client', more.initialize);
@@ -307,8 +304,7 @@ describe('the observed cancel', () => {
       const params = { [key]: id, ...reason };
       assert.deepEqual(cancelled, { jsonrpc: '2.0', method, params }, sdk);
       assert.deepEqual([answer.id, answer.error.code], ['theirs', code], sdk);
-      // Its dispose forgets its handlers before anybody can tell them.
-      if (sdk !== 'vscode-jsonrpc') await log.reached(2);
+      await log.reached(2);
       raw.close();
     }
   });
@@ -389,12 +385,6 @@ describe('the observed cancel', () => {
         void adapter.start();
         return (message) => adapter.send(message);
       },
-      'vscode-jsonrpc'(transport, errors) {
-        const { reader, writer } = readerAndWriter(transport);
-        reader.onError((error) => errors.push(error.message));
-        reader.listen(() => {});
-        return (message) => writer.write(message);
-      },
       acp(transport) {
         const writer = acpStream(transport).writable.getWriter();
         return (message) => writer.write(message);
@@ -421,12 +411,6 @@ describe('the observed cancel', () => {
         adapter.onclose = () => heard.push('closed');
         void adapter.start();
         return (message) => adapter.send(message);
-      },
-      'vscode-jsonrpc'(transport, heard) {
-        const { reader, writer } = readerAndWriter(transport);
-        reader.onClose(() => heard.push('closed'));
-        reader.listen((message) => heard.push(message));
-        return (message) => writer.write(message);
       },
       acp(transport, heard) {
         const { readable, writable } = acpStream(transport);
@@ -468,34 +452,6 @@ describe('the observed cancel', () => {
       assert.deepEqual(posted, [call('ours'), ...answers, 'closed'], name);
       assert.equal(heard.at(-1), 'closed', name);
     }
-  });
-
-  test('vscode-jsonrpc: the cancels that the end of a stream stands for say why, others do not', () => {
-    const posted = [];
-    const transport = { post: (message) => posted.push(message), close() {} };
-    const { reader, writer } = readerAndWriter(transport);
-    const heard = [];
-    reader.listen((message) => heard.push(message));
-    transport.onMessage({ ...hang(5), method: 'call' });
-    transport.onClose(new Error('the cable was cut'));
-    const method = '$/cancelRequest';
-    const params = { id: 5, reason: 'the cable was cut' };
-    assert.deepEqual(heard[1], { jsonrpc: '2.0', method, params });
-    writer.dispose();
-    assert.deepEqual(posted, []);
-  });
-
-  test('vscode-jsonrpc: malformed and unknown cancels are no errors', async () => {
-    const { raw, log, errors, done } = await against('vscode-jsonrpc', 'server');
-    for (const params of [undefined, null, [], { requestId: 1 }, { id: null }, { id: 5 }]) {
-      raw.post({ jsonrpc: '2.0', method: '$/cancelRequest', params });
-    }
-    raw.post({ ...hang(5), method: 'call' });
-    await log.reached(1);
-    raw.post({ jsonrpc: '2.0', method: '$/cancelRequest', params: { id: 5 } });
-    await log.reached(2);
-    assert.deepEqual(errors, []);
-    done();
   });
 
   test('ACP SDK: a line that is no JSON is answered as its own streams do', async () => {

@@ -1,5 +1,6 @@
 /** Our peer and vscode-jsonrpc, each asking the other. */
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
   CancellationTokenSource,
@@ -7,9 +8,11 @@ import {
   PortMessageWriter,
   ProgressType,
   ResponseError,
+  StreamMessageReader,
+  StreamMessageWriter,
   createMessageConnection,
 } from 'vscode-jsonrpc/node';
-import { createPeer } from '../../src/index.js';
+import { createPeer, headerTransport } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
 import { fired, gate, outcome, recording } from '../support/rpc.js';
 
@@ -53,6 +56,43 @@ test('requests succeed both ways, with id 0 and our 1 in use at once', async () 
   const { err } = await outcome(theirs.sendRequest('none'));
   assert.equal(err.code, -32601);
   close();
+});
+
+test('over byte streams, by its own reader and writer: requests and cancels both ways, and the end', async () => {
+  const [there, back] = [new PassThrough(), new PassThrough()];
+  const theirs = createMessageConnection(
+    new StreamMessageReader(there),
+    new StreamMessageWriter(back),
+  );
+  const peer = createPeer(headerTransport({ readable: back, writable: there }), { dialect: 'lsp' });
+  for (const side of [
+    (name, work) => peer.handle(name, (params, { signal }) => work(params, fired(signal))),
+    (name, work) => theirs.onRequest(name, (params, token) => work(params, requested(token))),
+  ]) {
+    side('echo', (params) => params);
+    side('hang', async (_params, cancelled) => {
+      await cancelled;
+      throw new ResponseError(CANCELLED, 'stopped');
+    });
+  }
+  theirs.listen();
+  const text = 'é😀'.repeat(50_000);
+  assert.deepEqual(await peer.request('echo', { text }), { text });
+  assert.deepEqual(await theirs.sendRequest('echo', { text }), { text });
+  const controller = new AbortController();
+  const ours = outcome(peer.request('hang', {}, { signal: controller.signal }));
+  const source = new CancellationTokenSource();
+  const asked = outcome(theirs.sendRequest('hang', {}, source.token));
+  controller.abort();
+  source.cancel();
+  assert.equal((await ours).err.name, 'AbortError');
+  assert.equal((await asked).err.code, CANCELLED);
+  const closed = new Promise((resolve) => theirs.onClose(resolve));
+  const pending = outcome(peer.request('hang'));
+  peer.close();
+  assert.equal((await pending).err.code, -32097);
+  await closed;
+  theirs.dispose();
 });
 
 test('they obey our cancel by throwing: an AbortError with their error as its cause', async () => {

@@ -1,19 +1,16 @@
 /**
  * Real SDKs on our transports, by our adapters, in one form: `open(role, transport, handle)` makes a client or a
  * server of it, which calls the other side by `call(name, params, signal)` and serves it by
- * `handle(name, params, signal)`. They run in Node and, bundled, in pages: who imports this imports
- * `vscode-jsonrpc/node` or `vscode-jsonrpc/browser`, too.
+ * `handle(name, params, signal)`. They run in Node and, bundled, in pages.
  */
 import { agent, client as acpClient } from '@agentclientprotocol/sdk';
 import { Client as Client2 } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { Server as Server1 } from '@modelcontextprotocol/sdk/server/index.js';
 import { Server as Server2 } from '@modelcontextprotocol/server';
-import { CancellationTokenSource, createMessageConnection } from 'vscode-jsonrpc';
 import { z } from 'zod';
 import { acpStream } from '../../src/adapters/acp.js';
 import { mcpTransport } from '../../src/adapters/mcp.js';
-import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
 
 const info = { name: 'test', version: '1' };
 const Call = z.object({
@@ -85,34 +82,11 @@ async function acp(role, transport, handle) {
   };
 }
 
-async function lsp(_role, transport, handle) {
-  const { reader, writer } = readerAndWriter(transport);
-  const connection = createMessageConnection(reader, writer);
-  const errors = [];
-  connection.onError(([error]) => errors.push(error.message));
-  connection.onRequest('call', ({ name, params }, token) => {
-    const controller = new AbortController();
-    token.onCancellationRequested(() => controller.abort());
-    return handle(name, params, controller.signal);
-  });
-  connection.listen();
-  return {
-    errors,
-    call(name, params, signal) {
-      const source = new CancellationTokenSource();
-      signal?.addEventListener('abort', () => source.cancel(), { once: true });
-      return connection.sendRequest('call', { name, params }, source.token);
-    },
-    close: () => connection.dispose(),
-  };
-}
-
 /** Whether the server calls the client, too. */
 export const SDKS = {
   'MCP SDK 1.x': { open: mcp1, both: true },
   'MCP SDK 2.x': { open: mcp2, both: false },
   'ACP SDK': { open: acp, both: true },
-  'vscode-jsonrpc': { open: lsp, both: true },
 };
 
 /** What a side serves in the tests. `log` hears of handlers that start and of signals that fire. */

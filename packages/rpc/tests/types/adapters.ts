@@ -4,10 +4,8 @@ import { Client as C2 } from '@modelcontextprotocol/client';
 import { Server as S2 } from '@modelcontextprotocol/server';
 import { AppBridge } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { client, agent } from '@agentclientprotocol/sdk';
-import { createMessageConnection } from 'vscode-jsonrpc/node';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { acpStream } from '../../src/adapters/acp.js';
-import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
 import {
   lineTransport,
   windowChannel,
@@ -26,8 +24,6 @@ void new S2({ name: 'a', version: '1' }).connect(mcpTransport(portChannel(port))
 void new AppBridge(null, { name: 'a', version: '1' }, {}).connect(mcpTransport(t));
 client({ name: 'x' }).connect(acpStream(t));
 agent({ name: 'x' }).connect(acpStream(t));
-const { reader, writer } = readerAndWriter(t);
-createMessageConnection(reader, writer).listen();
 createPeer(t, { dialect: 'acp' });
 declare const web: { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> };
 lineTransport(web);

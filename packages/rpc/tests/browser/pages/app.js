@@ -6,8 +6,8 @@ import { note } from './common.js';
 import { VIEWS } from './mcp-apps.js';
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
-const { sdk, view, origins, upgrade, host = 'parent' } = options;
+const { sdk, role = 'server', view, origins, upgrade, host = 'parent' } = options;
 const channel = () => hostChannel({ origins, upgrade, host: window[host] });
 window.end = sdk
-  ? await SDKS[sdk].open('server', channel(), handlers(note))
+  ? await SDKS[sdk].open(role, channel(), handlers(note))
   : await VIEWS[view]({ channel, mcpTransport });

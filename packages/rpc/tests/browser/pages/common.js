@@ -1,5 +1,4 @@
 // What the host's and the app's page have in common: what happened, and calls that a test can look at.
-import 'vscode-jsonrpc/browser';
 import { ready } from '../../../src/rpc-core.js';
 
 /** What the core of our peers is made of. */

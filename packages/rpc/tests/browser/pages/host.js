@@ -17,11 +17,11 @@ function embed(src, attributes = {}) {
 }
 
 /** Opens an app, and speaks with it by an SDK on our channel. */
-window.open_ = async ({ sdk, src, origin, upgrade, attributes, popup }) => {
+window.open_ = async ({ sdk, role = 'client', src, origin, upgrade, attributes, popup }) => {
   window.log.length = 0;
   const target = popup ? window.open(src) : embed(src, attributes);
   const channel = windowChannel(target, { origin, upgrade });
-  window.end = await SDKS[sdk].open('client', channel, handlers(note));
+  window.end = await SDKS[sdk].open(role, channel, handlers(note));
 };
 
 /** Speaks with the same document anew. */
@@ -37,7 +37,7 @@ window.again = async ({ sdk, origin }) => {
 window.openWorker = async () => {
   const worker = new Worker('/packages/rpc/tests/browser/pages/worker.js', { type: 'module' });
   const channel = portChannel(worker, () => worker.terminate());
-  window.end = await SDKS['vscode-jsonrpc'].open('client', channel, handlers(note));
+  window.end = await SDKS['ACP SDK'].open('client', channel, handlers(note));
 };
 
 /** Opens a view of MCP Apps. */

@@ -1,10 +1,9 @@
 // A worker that serves what the tests' pages serve.
-import 'vscode-jsonrpc/browser';
 import { portChannel } from '../../../src/index.js';
 import { SDKS, handlers } from '../../support/sdks.js';
 
 let aborted = 0;
 const serve = handlers((line) => (aborted += Number(line === 'aborted')));
-void SDKS['vscode-jsonrpc'].open('server', portChannel(self), (name, ...rest) =>
+void SDKS['ACP SDK'].open('server', portChannel(self), (name, ...rest) =>
   name === 'aborted' ? aborted : serve(name, ...rest),
 );

@@ -11,7 +11,7 @@ export const EXPORTS = JSON.parse(
 ).exports;
 /** The main entry for pages in one file, with all that it may load. */
 export const BUNDLE = EXPORTS['./page/bundle'].default;
-const NOT_FOR_PAGES = 'keys-sqlite automation a2a-store tasks mcp react vue svelte vite'.split(' ');
+const NOT_FOR_PAGES = 'keys-sqlite automation a2a-store tasks react vue svelte vite'.split(' ');
 
 /**
  * Each entry: its source, the source of its types if that is another, and the name of its file in dist/page: `page`, if it is meant for

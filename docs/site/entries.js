@@ -74,7 +74,6 @@ export const GROUPS = [
     entries: {
       './webmcp': 'WebMCP: an app’s capabilities as tools of its page',
       './settled': 'WebMCP: what became of the calls of other people’s tools',
-      './mcp': 'MCP: a client and a server',
       './mcp-apps': 'MCP Apps: views, and hosts that show them',
       './mcp-apps/view': 'MCP Apps: a view, in one file',
       './mcp-apps/app': 'MCP Apps: a view that is an app, too, in one file',

@@ -11,7 +11,6 @@ import { Gateway } from '../../packages/gateway/src/gateway.js';
 import { createServer } from '../../packages/gateway/src/mcp-server.js';
 import { sentenceOf } from '../../packages/gateway/src/outcomes.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
-import { connectMcp } from '../../packages/rpc/src/mcp.js';
 import { AGENT, APP, answersBy, onAbort } from './calls.js';
 import { streams, turn, withChecks } from './work.js';
 
@@ -132,11 +131,11 @@ const gateway = (patience, use) => ({
     const gateway = new Gateway([target], { ...AGENT, patience, log() {} });
     const { port1, port2 } = new MessageChannel();
     await createServer(gateway, 'legacy', { owner: {} }).connect(serverEnd(port2));
-    const peer = createPeer(portTransport(port1), { dialect: 'mcp', limits: { grace: LONG } });
-    const client = await connectMcp(peer, {
-      clientInfo: AGENT,
-      capabilities: { elicitation: {} },
-    });
+    const client = createPeer(portTransport(port1), { dialect: 'mcp', limits: { grace: LONG } });
+    const capabilities = { elicitation: {} };
+    const hello = { protocolVersion: '2025-11-25', clientInfo: AGENT, capabilities };
+    await client.request('initialize', hello);
+    client.notify('notifications/initialized');
     const answer = answersBy(caller);
     client.handle('elicitation/create', async ({ message }) => ({
       action: 'accept',
@@ -153,7 +152,7 @@ const gateway = (patience, use) => ({
       },
       async close() {
         await gateway.close('the test has ended');
-        peer.close();
+        client.close();
         exposed.close();
         server.close();
       },

@@ -8,7 +8,6 @@ import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
-import { connectMcp, serveMcp } from '../../packages/rpc/src/mcp.js';
 import { webmcp } from '../../packages/webmcp/src/index.js';
 import { warnings } from '../../js/common/warnings.js';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';
@@ -397,20 +396,6 @@ describe('an option that nothing reads is named once, with the one that was prob
       'timeout',
       (o) => own(peerOf(), (peer) => void peer.request('a', {}, o).catch(() => {})),
     ],
-    serveMcp: [
-      'instuctions',
-      'instructions',
-      (o) => own(peerOf(), (peer) => void serveMcp(peer, { serverInfo, ...o })),
-    ],
-    connectMcp: [
-      'capabilites',
-      'capabilities',
-      (o) =>
-        own(
-          peerOf(),
-          (peer) => void connectMcp(peer, { clientInfo: serverInfo, ...o }).catch(() => {}),
-        ),
-    ],
     webmcp: ['orgins', 'origins', (o) => void webmcp(o)],
     discover: ['alowPrivate', 'allowPrivate', (o) => discover('https://127.0.0.1/', o)],
     callTool: [
@@ -563,8 +548,6 @@ describe('an option of a package that is of a wrong type is refused:', () => {
     'maxLength of webSocketTransport': (o) => webSocketTransport({ addEventListener() {} }, o),
     'maxMessage of a stream of bytes': (o) => lineTransport(streams(), o),
     'timeout of request': (o) => peerOf().request('a', {}, o),
-    'instructions of serveMcp': (o) => serveMcp(peerOf(), { serverInfo: clientInfo, ...o }),
-    'discoveryTimeout of connectMcp': (o) => connectMcp(peerOf(), { clientInfo, ...o }),
     'lookup of discover': (o) => discover('https://127.0.0.1/', o),
     'onProgress of callTool': async (o) => (await hostOf()).callTool('a', {}, o),
   };

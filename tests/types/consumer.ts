@@ -13,7 +13,6 @@ import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
 import { sqliteKeys } from 'abp-bridge/keys-sqlite';
 import { connect as connectInOneFile } from 'abp-bridge/page/bundle';
 import { pool, serve } from 'abp-bridge/pool';
-import { connectMcp, serveMcp } from 'abp-bridge/mcp';
 import { createHost, createView, toolsOf } from 'abp-bridge/mcp-apps';
 import { createView as createSingleView } from 'abp-bridge/mcp-apps/app';
 import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
@@ -218,15 +217,6 @@ const tracing = createPeer(
 );
 tracing.removeHandler('x').removeListener('*').start();
 void tracing.closed.then(({ code, data, cause }) => console.log(code, data, cause));
-serveMcp(tracing, { serverInfo: { name: 'a', version: '1' } }).handle(
-  'tools/list',
-  (params, { signal }, { version, capabilities }) => [params, signal, version, capabilities],
-);
-export const mcp: Promise<string> = connectMcp(tracing, {
-  clientInfo: { name: 'a', version: '1' },
-}).then((client) => client.handle('roots/list', () => ({ roots: [] })).version);
-// @ts-expect-error a server has a name
-serveMcp(tracing, {});
 // @ts-expect-error there are three dialects
 createPeer({ post() {}, onMessage() {}, close() {} }, { dialect: 'soap' });
 

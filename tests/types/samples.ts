@@ -1,6 +1,5 @@
 // What the samples of the documents take for granted: what an earlier sample imports, and what each reader has.
 import type * as main from 'abp-bridge';
-import type * as mcp from 'abp-bridge/mcp';
 import type * as workers from 'abp-bridge/pool';
 import type * as mcpApps from 'abp-bridge/mcp-apps';
 import type * as rpc from 'abp-bridge/rpc';
@@ -17,7 +16,7 @@ declare global {
   const webSocketTransport: typeof websocket.webSocketTransport;
   const AbpError: typeof main.AbpError;
   const client: main.Client;
-  const server: mcp.McpClient;
+  const server: rpc.Peer;
   const peer: rpc.Peer;
   const transport: main.Transport;
 

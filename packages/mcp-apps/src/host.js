@@ -30,8 +30,6 @@ const MAX_HEIGHT = 4096;
 const MAX_STATE = { maxValues: 2 ** 16, maxCharacters: 2 ** 20 };
 /** Requests of a view that wait until it has begun. */
 const MAX_EARLY = 64;
-/** The lists of a server whose changes a view is told of. */
-const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 /** @type {import('./protocol.js').DisplayMode[]} */
 const MODES = ['inline', 'fullscreen', 'pip'];
 
@@ -61,11 +59,8 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 /** @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with. */
 
 /**
- * The server that the view is from: anything with `request`, as the clients of `abp-bridge/mcp` and peers have it, or a
- * function that answers in its place. What such a client has besides tells of changes of the server's lists.
- * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any>,
- *   listen?: import('../../rpc/src/mcp-sides.js').McpClient['listen'], serverCapabilities?: Params }
- *   | ((method: string, params: any, context: ServerContext) => any)} Server
+ * The server that the view is from: anything with `request`, as peers have it, or a function that answers in its place.
+ * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any> } | ((method: string, params: any, context: ServerContext) => any)} Server
  */
 
 /**
@@ -84,8 +79,7 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
  * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes, `toolInfo` and so on
  * @property {Server} [server] answers the view's calls of tools, and reads of resources
  * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes of its lists, by
- *   `notifications/tools/list_changed` and so on (false; without it a client of `abp-bridge/mcp` is listened to, and the view is
- *   told)
+ *   `notifications/tools/list_changed` and so on (false)
  * @property {any} [state] what the view has kept when it was there before: `state` of the host that it had then
  * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the web only. This and the
  *   following refuse by throwing; without one of them, what it is for is refused
@@ -195,7 +189,6 @@ export class Host {
     this.#transport = this.#open(false);
     this.#peer = this.#beginSession();
     if (this.#frame) addEventListener('message', this.#hear);
-    this.#listenToServer();
     /** Resolves when the view has begun. After it has begun again, it is another promise. @type {Promise<void>} */
     this.ready = this.#begin();
     void this.closed.then((why) => this.#ended(why));
@@ -268,25 +261,6 @@ export class Host {
     if (isSandbox && getOwn(data, 'method') === mcp.VIEW_REPLACED) this.#peer.close();
   };
 
-  /** Passes on what the server says of changes of its lists, unless the program does. */
-  #listenToServer() {
-    const { server, listChanged } = this.#options;
-    if (listChanged !== undefined || typeof server !== 'object' || !server.listen) return;
-    const over = new AbortController();
-    void this.closed.then(() => over.abort());
-    const told = (/** @type {unknown} */ _params, /** @type {{ method: string }} */ { method }) =>
-      this.notify(method);
-    // A server that tells nothing has said so.
-    server.listen(LISTS, told, over).catch(() => {});
-  }
-
-  /** Whether the view is told of changes of one of the server's lists. @param {string} list */
-  #tells(list) {
-    const { server, listChanged } = this.#options;
-    const can = getOwn(getOwn(getOwn(server, 'serverCapabilities'), list), 'listChanged') === true;
-    return (listChanged ?? can) ? { listChanged: true } : {};
-  }
-
   /** Resolves when the view has begun. */
   #nextSession() {
     return new Promise((/** @type {(value?: undefined) => void} */ resolve, reject) => {
@@ -315,7 +289,8 @@ export class Host {
   /** @param {Peer} peer */
   #serve(peer) {
     const options = this.#options;
-    const { host, server, onLog, onRequestTeardown } = options;
+    const { host, server, listChanged, onLog, onRequestTeardown } = options;
+    const told = listChanged ? { listChanged } : {};
     const listen = (/** @type {string} */ method, /** @type {(params: Params) => void} */ act) =>
       peer.onNotification(method, (params) => this.#initialized && act(copyRecord(params)));
     peer.onNotification(mcp.notification('initialized'), () => {
@@ -363,10 +338,7 @@ export class Host {
         protocolVersion: mcp.VERSION,
         hostInfo: { name: host.name, version: host.version },
         hostCapabilities: {
-          ...(server && {
-            serverTools: this.#tells('tools'),
-            serverResources: this.#tells('resources'),
-          }),
+          ...(server && { serverTools: told, serverResources: told }),
           ...(onLog && { logging: {} }),
           ...Object.assign({}, ...offered),
           sandbox: this.#frame?.granted ?? {},

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose, transfer } from '../../main/src/index.js';
 import { createPeer, portChannel } from '../../rpc/src/index.js';
-import { connectMcp, serveMcp } from '../../rpc/src/mcp.js';
 import {
   createHost,
   createView,
@@ -119,68 +118,53 @@ test('whoever is gone is told nothing more, and that is no error', async (t) => 
 });
 
 /** A server of MCP with one tool, and its client. */
-async function mcpServer(t, era, capabilities) {
+function mcpServer(t) {
   const { port1, port2 } = new MessageChannel();
-  const [near, far] = [port1, port2].map((port) =>
+  const [client, served] = [port1, port2].map((port) =>
     createPeer(portChannel(port), { dialect: 'mcp' }),
   );
-  t.after(() => near.close());
+  t.after(() => client.close());
   const tools = [{ name: 'first', inputSchema: { type: 'object' } }];
-  const served = serveMcp(far, { serverInfo: { name: 'S', version: '1' }, capabilities });
   let listings = 0;
   served.handle('tools/list', () => (listings++, { tools }));
   served.handle('tools/call', ({ name }) => ({ content: [{ type: 'text', text: name }] }));
-  const client = await connectMcp(near, { clientInfo: { name: 'H', version: '1' }, era });
-  return { client, served, tools, far, near, listings: () => listings };
+  return { client, served, tools, listings: () => listings };
 }
 
-for (const era of /** @type {const} */ (['legacy', 'modern'])) {
-  test(`a view is told of changes of its server’s lists, and may call what is added: ${era}`, async (t) => {
-    const capabilities = Object.fromEntries(
-      ['tools', 'prompts', 'resources'].map((list) => [list, { listChanged: true }]),
-    );
-    const { client, served, tools, near, far, listings } = await mcpServer(t, era, capabilities);
-    // The program's own listener hears as before.
-    const overheard = [];
-    near.onNotification('*', (_params, { method }) => overheard.push(method));
-    const told = [];
-    let heard;
-    const onNotification = (method) => (told.push(method), heard?.());
-    const next = () => new Promise((resolve) => (heard = resolve));
-    const { host, view } = await pair(t, { onNotification }, { server: client });
-    const { serverTools, serverResources } = view.hostCapabilities;
-    assert.deepEqual([serverTools, serverResources], Array(2).fill({ listChanged: true }));
-    assert.equal((await view.callTool('first')).content[0].text, 'first');
-    const refused = { code: -32602, message: /may not call the tool/ };
-    await assert.rejects(view.callTool('second'), refused);
-    for (const list of ['prompts', 'resources', 'tools']) {
-      const method = `notifications/${list}/list_changed`;
-      if (list === 'tools') tools[0] = { name: 'second', inputSchema: { type: 'object' } };
-      const hears = next();
-      served.notifyChange(method);
-      await hears;
-      assert.deepEqual(told.splice(0), [method]);
-    }
-    assert.equal((await view.callTool('second')).content[0].text, 'second');
-    // And not what is removed.
-    await assert.rejects(view.callTool('first'), refused);
-    const before = listings();
-    await view.callTool('second');
-    assert.equal(listings(), before, 'what is known is not asked for again');
-    if (era === 'legacy') assert.equal(overheard.length, 3);
-    // The server is not listened to for a view that has ended.
-    await host.close();
-    await client.request('tools/list');
-    assert.equal(far.counters.inFlightIn, 0);
-  });
-}
+test('a view is told of changes of its server’s lists that its host passes on, and may call what is added', async (t) => {
+  const { client, served, tools, listings } = mcpServer(t);
+  const told = [];
+  let heard;
+  const onNotification = (method) => (told.push(method), heard?.());
+  const next = () => new Promise((resolve) => (heard = resolve));
+  const { host, view } = await pair(t, { onNotification }, { server: client, listChanged: true });
+  client.onNotification('*', (_params, { method }) => host.notify(method));
+  const { serverTools, serverResources } = view.hostCapabilities;
+  assert.deepEqual([serverTools, serverResources], Array(2).fill({ listChanged: true }));
+  assert.equal((await view.callTool('first')).content[0].text, 'first');
+  const refused = { code: -32602, message: /may not call the tool/ };
+  await assert.rejects(view.callTool('second'), refused);
+  for (const list of ['prompts', 'resources', 'tools']) {
+    const method = `notifications/${list}/list_changed`;
+    if (list === 'tools') tools[0] = { name: 'second', inputSchema: { type: 'object' } };
+    const hears = next();
+    served.notify(method);
+    await hears;
+    assert.deepEqual(told.splice(0), [method]);
+  }
+  assert.equal((await view.callTool('second')).content[0].text, 'second');
+  // And not what is removed.
+  await assert.rejects(view.callTool('first'), refused);
+  const before = listings();
+  await view.callTool('second');
+  assert.equal(listings(), before, 'what is known is not asked for again');
+});
 
-test('a view is promised changes only if its host hears of them', async (t) => {
-  const { client, tools } = await mcpServer(t, 'legacy', { tools: {} });
+test('a view is promised changes only if its host passes them on', async (t) => {
+  const { client, tools } = mcpServer(t);
   const can = async (more) => (await pair(t, {}, more)).view.hostCapabilities.serverTools;
   assert.deepEqual(await can({ server: client }), {});
   assert.deepEqual(await can({ server: () => ({}) }), {});
-  assert.deepEqual(await can({ server: client, listChanged: true }), { listChanged: true });
   // What is added unsaid may be called as well.
   const { view } = await pair(t, {}, { server: client });
   await view.callTool('first');

@@ -42,7 +42,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  */
 
 /** Names the subscription that a message of MCP belongs to. */
-export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /**
  * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP only who receives progress makes them.
@@ -52,9 +52,6 @@ const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */
 export const tokenOf = (token) =>
   typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
-
-/** Whether a result of MCP says that the other side needs something first. @param {unknown} result */
-export const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
 
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
@@ -108,7 +105,7 @@ export const DIALECTS = {
     tasks: true,
     nothing: {},
     answers: new Map([['ping', () => ({})]]),
-    needsInput,
+    needsInput: (result) => getOwn(result, 'resultType') === 'input_required',
     tagged: (method, params) => ({
       id: getOwn(getOwn(params, '_meta'), SUBSCRIPTION_ID),
       kind: 'onTagged',

@@ -13,7 +13,7 @@
  *
  * dialects.js has the words of ACP, LSP and MCP for payloads, which never reach the core; their decisions are rows in C. Beside the peer:
  * task-progress.js (tasks of MCP go on after their answer), request-stream.js and partial-results.js (results in parts, read
- * and made). mcp-sides.js speaks MCP's two eras on a peer.
+ * and made).
  *
  * The ways are transports: between windows (window-channel.js, which moves to a port where both ends are ours), over ports
  * (port-channel.js, in frames), and over streams of bytes (byte-streams.js, framed by framing.js). adapters/ gives any of them to

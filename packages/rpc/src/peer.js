@@ -54,8 +54,8 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
  * @property {boolean} [resetTimeoutOnProgress] whether each progress, for which it asks, begins the timeout anew (false)
  * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the params must be an object
  * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes them
- * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on, where `connectMcp` provides it: takes a result
- *   that says what the server needs first, and resolves with the params of the request that is made again
+ * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on: takes a result that says what the server
+ *   needs first, and resolves with the params of the request that is made again
  * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of a subscription (MCP),
  *   in place of other listeners
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
@@ -145,15 +145,8 @@ export class Peer {
   #batch;
   /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
   protocolVersion = undefined;
-  /**
-   * Refuses requests before any handler: throws the error that answers one.
-   * @type {((method: string, params: unknown) => void) | undefined}
-   */
-  screen = undefined;
-  /** What each request says, also those that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
+  /** What the requests say in `_meta` that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
   envelope = undefined;
-  /** Those who hear each notification besides its own listener. @internal @type {Set<Listener>} */
-  overhearing = new Set();
   /** Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}. */
   keepsUnsent = false;
   /** That, by the ids of the requests, the oldest first. @type {Map<unknown, ReceivedCall>} */
@@ -489,7 +482,7 @@ export class Peer {
   /** @param {unknown} id @param {string} method @param {unknown} params */
   #incoming(id, method, params) {
     const { core } = this.machine;
-    const handler = this.#handlerOf(method, params);
+    const handler = this.#handlerOf(method);
     const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
     if (!handler && this.#listeners.has(method))
       this.#warnOfKind(method, 'a request', 'onNotification', 'handle');
@@ -505,15 +498,10 @@ export class Peer {
     else if (method === CANCEL_TASK) this.#tasks?.stopped(params);
   }
 
-  /** @param {string} method @param {unknown} params @returns {Handler | undefined} */
-  #handlerOf(method, params) {
+  /** @param {string} method @returns {Handler | undefined} */
+  #handlerOf(method) {
     // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
     if (method === this.machine.core.cancelMethod) return undefined;
-    try {
-      this.screen?.(method, params);
-    } catch (refusal) {
-      return () => Promise.reject(refusal);
-    }
     return (
       this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
     );
@@ -537,7 +525,6 @@ export class Peer {
       method === progress?.method ? progress.read(params) : tagged?.(method, params);
     if (this.#progressed(safely(reported))) return;
     this.#tasks?.noticed(params);
-    for (const heard of this.overhearing) heard(params, { method });
     const listener = this.#listeners.get(method) ?? this.#listeners.get(ANY);
     if (!listener && this.#handlers.has(method))
       this.#warnOfKind(method, 'a notification', 'handle', 'onNotification');
@@ -665,12 +652,6 @@ export class Peer {
   /** Whether nothing is taken in any more. */
   get isClosed() {
     return this.machine.failed || this.machine.core.isClosed;
-  }
-
-  /** The calls of a method that were received and whose handlers work, unless they were asked to stop. @param {string} method */
-  running(method) {
-    const { core } = this.machine;
-    return this.#incomings((call) => call.method === method && core.isRunning(call.handle));
   }
 
   /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => unknown} matches */

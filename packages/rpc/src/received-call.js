@@ -53,10 +53,6 @@ export class ReceivedCall {
   isTask = false;
   /** The last progress that was sent (MCP): the next must be more. */
   lastProgress = -Infinity;
-  /** The result of a subscription that is open when this side closes (MCP). @type {object | undefined} */
-  atClose = undefined;
-  /** What a subscription is to be told (MCP). @type {Record<string, unknown> | undefined} */
-  filter = undefined;
   /** What it belongs to, by whose name it can be stopped. @type {unknown} */
   name = undefined;
   /** Names that its handler has given it, by which it can be stopped, too. @type {Set<unknown> | undefined} */
@@ -240,7 +236,7 @@ export class ReceivedCall {
   answer(outcome, fate) {
     const { dialect } = this.#peer;
     const said = this.#said;
-    let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
+    let answer = this.#answer ?? { result: dialect.closes?.(this.id) };
     const stopped = outcome === rpc.STOPPED_BY_NAME && dialect.stopped?.get(this.method);
     if (stopped) answer = { result: said ? { ...stopped, _meta: told(fate, said) } : stopped };
     else if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };

@@ -17,7 +17,6 @@ import { Server as Server2 } from '@modelcontextprotocol/server';
 import { WebSocket, WebSocketServer } from 'ws';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { createPeer, portTransport } from '../../src/index.js';
-import { connectMcp, serveMcp } from '../../src/mcp.js';
 import { webSocketTransport } from '../../../websocket/src/index.js';
 import { fired, gate, outcome, recording } from '../support/rpc.js';
 
@@ -349,75 +348,6 @@ test('the connection closes in the middle: pending requests reject, handlers are
   assert.ok(late.err);
   await peer.closed;
 });
-
-for (const [sdk, open] of Object.entries({
-  '1.x': () => new Client({ name: 'a', version: '1' }, { capabilities: { elicitation: {} } }),
-  '2.x': () => new Client2({ name: 'a', version: '1' }, { capabilities: { elicitation: {} } }),
-  '2.x of 2026-07-28': () =>
-    new Client2(
-      { name: 'a', version: '1' },
-      {
-        capabilities: { elicitation: {} },
-        versionNegotiation: { mode: { pin: '2026-07-28' } },
-      },
-    ),
-})) {
-  test(`serveMcp: the client of the SDK, ${sdk}, calls a tool that asks the user`, async () => {
-    const { port1, port2 } = new MessageChannel();
-    const peer = createPeer(portTransport(port2), { dialect: 'mcp' });
-    const server = serveMcp(peer, {
-      serverInfo: { name: 'b', version: '1' },
-      capabilities: { tools: {}, resources: {}, prompts: {} },
-    });
-    server.handle('tools/list', () => ({
-      tools: [{ name: 'greet', inputSchema: { type: 'object' } }],
-    }));
-    server.handle('resources/list', () => ({ resources: [{ uri: 'a:b', name: 'r' }] }));
-    server.handle('resources/templates/list', () => ({ resourceTemplates: [] }));
-    server.handle('resources/read', ({ uri }) => ({ contents: [{ uri, text: 'c' }] }));
-    server.handle('prompts/list', () => ({ prompts: [{ name: 'p' }] }));
-    const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } };
-    server.handle('tools/call', ({ inputResponses }) => {
-      if (inputResponses) return text(`Hello ${inputResponses.name.content.name}`);
-      const params = { mode: 'form', message: 'Who?', requestedSchema };
-      const input = { method: 'elicitation/create', params };
-      return { resultType: 'input_required', inputRequests: { name: input }, requestState: 's' };
-    });
-    const client = open();
-    const method = sdk === '1.x' ? ElicitRequestSchema : 'elicitation/create';
-    client.setRequestHandler(method, () => ({ action: 'accept', content: { name: 'Ada' } }));
-    await client.connect(mcpTransport(portTransport(port1)));
-    assert.equal((await client.listTools()).tools[0].name, 'greet');
-    assert.equal((await client.listResources()).resources[0].name, 'r');
-    assert.deepEqual((await client.listResourceTemplates()).resourceTemplates, []);
-    assert.equal((await client.readResource({ uri: 'a:b' })).contents[0].text, 'c');
-    assert.equal((await client.listPrompts()).prompts[0].name, 'p');
-    const { content } = await client.callTool({ name: 'greet', arguments: {} });
-    assert.deepEqual(content, text('Hello Ada').content);
-    await client.close();
-    peer.close();
-  });
-}
-
-for (const [sdk, open] of Object.entries({
-  '1.x': () => new Server({ name: 'b', version: '1' }, { capabilities: { tools: {} } }),
-  '2.x': () => new Server2({ name: 'b', version: '1' }, { capabilities: { tools: {} } }),
-})) {
-  test(`connectMcp: the server of the SDK, ${sdk}, is found to be of the first era, and asks us`, async () => {
-    const { port1, port2 } = new MessageChannel();
-    const server = open();
-    server.setRequestHandler(sdk === '1.x' ? CallToolRequestSchema : 'tools/call', () =>
-      text('ok'),
-    );
-    await server.connect(mcpTransport(portTransport(port2)));
-    const peer = createPeer(portTransport(port1), { dialect: 'mcp' });
-    const client = await connectMcp(peer, { clientInfo: { name: 'a', version: '1' } });
-    assert.equal(client.version, VERSION);
-    assert.deepEqual(await client.request('tools/call', { name: 'x', arguments: {} }), text('ok'));
-    peer.close();
-    await server.close();
-  });
-}
 
 for (const kind of ['a port', 'a WebSocket']) {
   test(`a server of SDK 1.x that connects after its client has spoken over ${kind} misses nothing`, async () => {

@@ -3,7 +3,6 @@
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../../../../main/src/index.js';
 import { createPeer, portChannel } from '../../../../rpc/src/index.js';
-import { connectMcp, serveMcp } from '../../../../rpc/src/mcp.js';
 import { createHost } from '../../../src/index.js';
 
 // ext-apps reports every message there.
@@ -81,12 +80,11 @@ async function mcpServer() {
   const [near, far] = [port1, port2].map((port) =>
     createPeer(portChannel(port), { dialect: 'mcp' }),
   );
-  const served = serveMcp(far, { serverInfo: { name: 'server', version: '1' } });
-  served.handle('tools/list', () => ({
+  far.handle('tools/list', () => ({
     tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } })),
   }));
-  served.handle('tools/call', (params, context) => server('tools/call', params, context));
-  return connectMcp(near, { clientInfo: { name: 'host', version: '1' } });
+  far.handle('tools/call', (params, context) => server('tools/call', params, context));
+  return near;
 }
 
 /** Refuses or does what a view asks. */

@@ -386,7 +386,6 @@ describe('an option that nothing reads is named once, with the one that was prob
   const streams = () => ({ readable: new ReadableStream(), writable: new WritableStream() });
   const socket = () => ({ readyState: 0, bufferedAmount: 0, addEventListener() {}, close() {} });
   const peerOf = () => createPeer(portChannel(channel.port1), { dialect: 'mcp' });
-  const serverInfo = { name: 'a', version: '1' };
   const own = (peer, act) => Promise.resolve(act(peer)).finally(() => peer.close());
   const PACKAGES = {
     webSocketTransport: ['maxLenght', 'maxLength', (o) => webSocketTransport(socket(), o).close()],
@@ -543,7 +542,6 @@ test('an option that is null, or false, is as if it were not there', async () =>
 describe('an option of a package that is of a wrong type is refused:', () => {
   const streams = () => ({ readable: new ReadableStream(), writable: new WritableStream() });
   const peerOf = () => createPeer(portChannel(channel.port1), { dialect: 'mcp' });
-  const clientInfo = { name: 'a', version: '1' };
   const WRONG = {
     'maxLength of webSocketTransport': (o) => webSocketTransport({ addEventListener() {} }, o),
     'maxMessage of a stream of bytes': (o) => lineTransport(streams(), o),

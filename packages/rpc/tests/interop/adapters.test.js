@@ -72,7 +72,7 @@ for (const [sdk, { open, both }] of Object.entries(SDKS)) {
         ]);
         const [caller, callee] =
           direction === 'client to server' ? [client, server] : [server, client];
-        return { caller, callee, log, cut, done: () => (client.close(), server.close()) };
+        return { caller, callee, log, cut, done: () => void (client.close(), server.close()) };
       }
 
       for (const direction of ['client to server', ...(both ? ['server to client'] : [])]) {

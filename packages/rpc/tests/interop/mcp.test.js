@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { Client as Client2 } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
@@ -11,9 +10,7 @@ import {
   CreateMessageRequestSchema,
   CreateMessageResultSchema,
   CreateTaskResultSchema,
-  ElicitRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { Server as Server2 } from '@modelcontextprotocol/server';
 import { WebSocket, WebSocketServer } from 'ws';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { createPeer, portTransport } from '../../src/index.js';

@@ -98,7 +98,7 @@ for (const [name, bundler] of [
 
 /** Copies the package into a folder's own modules, and links others there: one React for all. */
 function copyPackage(folder, others) {
-  for (const name of ['abp-bridge', '@cfworker/json-schema']) {
+  for (const name of ['abp-bridge', '@cfworker/json-schema', '@noble/hashes']) {
     const [from, to] = [project, folder].map((path) => join(path, 'node_modules', name));
     cpSync(from, to, { recursive: true });
   }

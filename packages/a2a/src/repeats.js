@@ -3,7 +3,7 @@
  * once; another message under the same id is refused. The extension says so in the card, and in the requests of those clients
  * that rely on it. Others may give all of their messages one id: theirs are recognised where the agent's option `repeats` says so.
  */
-import { digestOf } from '../../binary/src/digest.js';
+import { digestOf, hashOf } from '../../binary/src/digest.js';
 import { safely } from '../../../js/common/errors.js';
 import { invalid } from './requests.js';
 
@@ -32,7 +32,7 @@ export async function markOf({ messageId, ...content }, { tenant, user, metadata
   if (!sender) return undefined;
   // The executor is given the request's metadata, too.
   const said = [withoutEmpty(content), metadata];
-  return { name: await digestOf(sender, 'sender'), digest: await digestOf(said, 'message') };
+  return { name: hashOf(sender), digest: await digestOf(said, 'message') };
 }
 
 /** Some clients write what they leave out as empty. @param {object} content */

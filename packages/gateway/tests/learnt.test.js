@@ -23,6 +23,7 @@ function serve(capabilities) {
   source = capabilities;
   const imports = {
     '@cfworker/json-schema': '/node_modules/@cfworker/json-schema/dist/esm/index.js',
+    '@noble/hashes/': '/node_modules/@noble/hashes/',
   };
   const body = `<!doctype html><script type="importmap">${JSON.stringify({ imports })}</script>
   <script type="module">

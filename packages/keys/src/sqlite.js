@@ -143,14 +143,8 @@ class SqliteTable {
       const { owner, at = null, ended, digest = null } = entry;
       // A blob, for example, is kept by no file: this throws.
       const bytes = ended ? serialize(ended) : null;
-      this.#get(
-        'INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)',
-        key,
-        owner,
-        at,
-        bytes,
-        digest,
-      );
+      const sql = 'INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)';
+      this.#get(sql, key, owner, at, bytes, digest);
     });
   }
 

@@ -21,6 +21,10 @@ process.once('SIGTERM', () => process.exit(143));
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 'text/html' };
 
+/** Modules of keys import this package. Workers have no import map that would say where it is. */
+const HASHES = /(?<=from ['"])@noble\/hashes\//g;
+const HASHES_PATH = '/node_modules/@noble/hashes/';
+
 // In WebKit, a sandboxed frame's own site is not 'self'.
 const OWN = ENGINE === 'webkit' ? ' http://localhost:*' : '';
 const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; connect-src `;
@@ -85,7 +89,8 @@ export function serve({ isolated = false } = {}) {
         'cross-origin-opener-policy': url.searchParams.get('coop'),
       }),
     });
-    response.end(bundled ?? readFileSync(path));
+    const source = bundled ?? readFileSync(path);
+    response.end(extname(path) === '.js' ? source.toString().replace(HASHES, HASHES_PATH) : source);
   });
   return new Promise((resolve) => {
     server.listen(0, () =>

@@ -123,10 +123,10 @@ function binaryOf(value) {
   const { type, name } = value;
   if (isBytes(value))
     return { content: value, data: { mimeType: type || mimeType, filename: name } };
-  const { content, encoding, size, ...rest } = isRecord(value) ? /** @type {any} */ (value) : {};
+  const { content, encoding, ...rest } = isRecord(value) ? /** @type {any} */ (value) : {};
   const isText = encoding === 'base64' && typeof content === 'string';
   const bytes = isText ? safely(() => fromBase64(content)) : content;
-  return isBytes(bytes) && { content: bytes, data: { mimeType, ...rest } };
+  return isBytes(bytes) && { content: bytes, data: { mimeType, ...rest, size: undefined } };
 }
 
 /** @param {any} value */

@@ -255,7 +255,7 @@ export class Memory {
         'A call with an idempotencyKey cannot have input: what is streamed is not compared';
       return unstarted(new AbpError('INVALID_PARAMS', why));
     }
-    let digest = '';
+    let digest;
     try {
       // Of the params as they came: the handler may change them.
       const digesting = digestOf(call.params, 'params');

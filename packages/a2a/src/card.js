@@ -1,7 +1,7 @@
 /** The agent card: written once, in the form of A2A 1.0, and printed in the form of each version. */
 import { REPEATS } from './ids.js';
 
-/** @typedef {'1.0' | '0.3' | '0.2' | 'gem'} CardVersion */
+/** @typedef {'1.0' | '0.3' | 'gem'} CardVersion */
 /** @typedef {{ url?: string, protocolBinding?: string, protocolVersion?: string, tenant?: string }} CardInterface */
 /** @typedef {{ schemes?: Record<string, { list?: string[] } | undefined> }} SecurityRequirement */
 
@@ -116,13 +116,11 @@ export function printCard(card, asked, url, pushNotifications = false) {
   return {
     ...who,
     url: preferred.url,
-    // 0.2 has a single protocol and transport. A client of 1.0 can read this form, too.
-    ...(version === '0.3' && {
-      preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
-      protocolVersion: '0.3',
-      supportedInterfaces,
-      ...filled({ additionalInterfaces }),
-    }),
+    preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
+    protocolVersion: '0.3',
+    // A client of 1.0 can read this form, too.
+    supportedInterfaces,
+    ...filled({ additionalInterfaces }),
     capabilities: { streaming, pushNotifications, extensions },
     ...{ defaultInputModes, defaultOutputModes, skills: skills.map(legacySkill) },
     ...filled({ securitySchemes: Object.fromEntries(schemes), security }),

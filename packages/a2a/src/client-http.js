@@ -35,8 +35,8 @@ import { Unsent } from './unsent.js';
 
 /** @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it may be asked */
 
-/** The paths of agent cards: since 0.3, before 0.3, and of the gem. */
-const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
+/** The paths of agent cards: since 0.3, and of the gem. */
+const CARDS = ['.well-known/agent-card.json', 'agentCard'];
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 const STREAM_TYPE = /^text\/event-stream\b/i;

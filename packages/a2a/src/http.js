@@ -42,7 +42,6 @@ const PREFLIGHT_AGE = '7200';
 /** The paths of the cards, below the path that the agent is mounted at, and their versions. */
 const CARDS = /** @type {const} */ ([
   ['/.well-known/agent-card.json', undefined],
-  ['/.well-known/agent.json', '0.2'],
   ['/agentCard', 'gem'],
 ]);
 

@@ -808,7 +808,6 @@ for (const [what, path, card, method] of [
     }),
     'tasks/get',
   ],
-  ['0.2', '/.well-known/agent.json', (url) => ({ ...CARD, url }), 'tasks/get'],
   [
     'the gem, whose URL is not to be trusted',
     '/agentCard',
@@ -822,7 +821,7 @@ for (const [what, path, card, method] of [
   test(`the agent card says what to speak: ${what}`, async (t) => {
     const { agent, client } = await begun(t, { version: undefined });
     const got = client.get('t');
-    for (const place of ['/.well-known/agent-card.json', '/.well-known/agent.json', '/agentCard']) {
+    for (const place of ['/.well-known/agent-card.json', '/agentCard']) {
       const asked = await agent.next(place);
       if (place === path) {
         asked.raw(200, 'application/json', JSON.stringify(card(agent.url)));
@@ -841,7 +840,7 @@ test('an agent without a card: the error says what to do, and the next request a
   const { agent, client } = await begun(t, { version: undefined });
   for (let i = 0; i < 2; i++) {
     const got = client.get('t');
-    for (const place of ['/.well-known/agent-card.json', '/.well-known/agent.json', '/agentCard'])
+    for (const place of ['/.well-known/agent-card.json', '/agentCard'])
       (await agent.next(place)).raw(404, 'text/plain', '');
     await assert.rejects(got, { code: 'AGENT_CARD_NOT_FOUND', message: /version/ });
   }

@@ -57,10 +57,6 @@ export function appUrl(text) {
   );
 }
 
-/** The app of an address. @param {string} address @param {Values} values of the options @param {{ version: string }} context */
-export const appOf = (address, values, { version }) =>
-  new App(appUrl(address), { agent: { name: 'abp-bridge-gateway', version }, values });
-
 export class App {
   /** Hear that the app can do something else than before. @type {Set<() => void>} */
   watchers = new Set();
@@ -84,10 +80,10 @@ export class App {
    */
   #calls = new Map();
 
-  /** @param {URL} url @param {{ agent: { name: string, version: string }, values?: Values }} options */
-  constructor(url, { agent, values = {} }) {
-    this.url = url;
-    this.#agent = agent;
+  /** @param {string} address @param {Values} values of the options @param {{ version: string }} context */
+  constructor(address, values, { version }) {
+    const url = (this.url = appUrl(address));
+    this.#agent = { name: 'abp-bridge-gateway', version };
     this.#timeout = seconds(values['connect-timeout'], 'connect-timeout') ?? DEFAULT_TIMEOUT;
     if (/^http/.test(url.protocol))
       this.#page = new PageWay(url, values, (download) => this.#take(download));

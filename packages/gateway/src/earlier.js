@@ -55,7 +55,7 @@ const digest = (value) => createHash('sha256').update(canonical(value)).digest('
 /**
  * Who makes a call, and what it is. Only hashes are kept of what is compared.
  * @param {Record<string, unknown> | undefined} meta of the request
- * @param {import('./runs.js').Owner} owner its session, if there is one
+ * @param {string | undefined} owner its session, if there is one
  * @param {string} tool @param {unknown} args
  * @throws {InvalidRequest} when a name is none
  */
@@ -63,7 +63,7 @@ export function identify(meta, owner, tool, args) {
   const client = nameIn(meta, CLIENT);
   const key = nameIn(meta, KEY);
   // What a client calls itself is nobody's session.
-  const reader = client === undefined ? owner?.id : `client ${digest(client)}`;
+  const reader = client === undefined ? owner : `client ${digest(client)}`;
   const { [CONTINUES]: continues = false } = meta ?? {};
   if (typeof continues !== 'boolean' || (continues && reader === undefined))
     throw new InvalidRequest(

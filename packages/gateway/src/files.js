@@ -53,8 +53,7 @@ const TYPES =
 
 /**
  * @typedef {import('./plain.js').Bytes} Bytes
- * @typedef {import('./runs.js').Owner} Owner the session whose call made a file
- * @typedef {{ uri: string, name: string, mimeType: string, size: number, path: string, owner: Owner }} Kept
+ * @typedef {{ uri: string, name: string, mimeType: string, size: number, path: string, owner?: string }} Kept `owner`: the session whose call made it
  */
 
 /** What a file is, by its name. @param {string} name */
@@ -75,12 +74,12 @@ export class ResultFiles {
     this.#wanted = folder;
   }
 
-  /** What a session may list. Without a session there is nothing to tell clients apart by. @param {Owner} owner */
+  /** What a session may list. Without a session there is nothing to tell clients apart by. @param {string | undefined} owner */
   of(owner) {
     return owner ? [...this.#kept.values()].filter((kept) => kept.owner === owner) : [];
   }
 
-  /** @param {Bytes} found @param {Owner} owner @returns {Promise<Kept>} rejects when it cannot be written */
+  /** @param {Bytes} found @param {string | undefined} owner @returns {Promise<Kept>} rejects when it cannot be written */
   async keep({ bytes, mimeType }, owner) {
     this.#folder ??= this.#makeFolder();
     const folder = await this.#folder.catch((error) => {
@@ -115,7 +114,7 @@ export class ResultFiles {
 
   /**
    * @param {string} uri
-   * @param {Owner} owner who asks
+   * @param {string | undefined} owner who asks
    * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>} undefined for
    *   whatever is not one of this owner's files, or is not there any more
    */

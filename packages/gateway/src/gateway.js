@@ -179,7 +179,7 @@ export class Gateway {
    * @param {unknown} args
    * @param {object} caller
    * @param {boolean} caller.canAsk whether it can be asked
-   * @param {import('./runs.js').Owner} caller.owner which session it is
+   * @param {string | undefined} caller.owner which session it is
    * @param {AbortSignal} [caller.signal] of its request: nothing is begun once that is aborted
    * @param {string | number} [caller.requestId]
    * @param {Record<string, unknown>} [caller.meta] of its request

@@ -92,9 +92,8 @@ export async function serveGuarded({ what, where, path }, values, handle) {
   const names = LOOPBACK.has(host) ? ['127.0.0.1', '[::1]', 'localhost'] : [];
   for (const name of [...names, ...hosts]) hosts.add(`${name}:${port}`);
   hosts.add(address);
-  const url = `http://${address}${path}`;
-  log(`serves ${what} at ${url}`);
+  log(`serves ${what} at http://${address}${path}`);
   log(answersTo());
   if (given === undefined) log(`clients must send: Authorization: Bearer ${token}`);
-  return { server, url };
+  return server;
 }

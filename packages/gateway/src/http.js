@@ -10,9 +10,9 @@ import {
   isLegacyRequest,
 } from '@modelcontextprotocol/server';
 import { keepAliveOf, serveGuarded } from './http-guard.js';
-import { createServer } from './mcp-server.js';
+import { McpServer } from './mcp-server.js';
 import { log } from './errors.js';
-import { newOwner } from './runs.js';
+import { unguessable } from './runs.js';
 import { lineOf } from './texts.js';
 
 /** Bytes of a request. */
@@ -38,7 +38,7 @@ const watchers = new WeakMap();
  *
  * @typedef {object} Session
  * @property {WebStandardStreamableHTTPServerTransport} transport
- * @property {import('@modelcontextprotocol/server').Server} server
+ * @property {McpServer} server
  * @property {number} usedAt ms of `performance.now()`
  * @property {Set<ServerResponse>} open answers that nobody has read yet
  */
@@ -50,7 +50,7 @@ export async function serveHttp(gateway, values) {
   const onerror = (/** @type {Error} */ error) => log(lineOf(error.message));
   const keepAliveMs = keepAliveOf(values);
   const modern = createMcpHandler(
-    ({ era }) => createServer(gateway, era, { exchange: () => exchange.getStore() }),
+    ({ era }) => new McpServer(gateway, era, { exchange: () => exchange.getStore() }),
     { legacy: 'reject', maxRequestBodySize: MAX_BODY, keepAliveMs, onerror },
   );
   gateway.listeners.add(() => {
@@ -95,8 +95,8 @@ export async function serveHttp(gateway, values) {
 
   /** @returns {Promise<Session>} */
   async function openSession() {
-    const owner = newOwner();
-    const server = createServer(gateway, 'legacy', { owner, exchange: () => exchange.getStore() });
+    const owner = unguessable();
+    const server = new McpServer(gateway, 'legacy', { owner, exchange: () => exchange.getStore() });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => void sessions.set(id, session),
@@ -147,11 +147,7 @@ export async function serveHttp(gateway, values) {
   }
 
   const service = { what: 'MCP', where: values.http, path: PATH };
-  const { server: http } = await serveGuarded(
-    service,
-    values,
-    (...given) => void respond(...given),
-  );
+  const http = await serveGuarded(service, values, (...given) => void respond(...given));
   return {
     /** @type {Promise<string>} */
     ended: new Promise(() => {}),

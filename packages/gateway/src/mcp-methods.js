@@ -146,45 +146,35 @@ function serveTools(server) {
     if (event === 'ended' && run.result) return server.tell(run.result, run, ctx);
     const answer = server.handOver(run, ctx);
     if (event === 'asked') return inputRequired(run, binding);
-    if (isTask) return { task: legacyTask(run), content: [] };
+    if (isTask) return { task: taskOf(run, false), content: [] };
     return server.knowsTasks(ctx)
-      ? { resultType: 'task', ...extensionTask(run), content: [] }
+      ? { resultType: 'task', ...taskOf(run, isModern), content: [] }
       : server.tell(stillRunning(run, true), run, ctx, answer);
   });
 }
 
 // --- Tasks -----------------------------------------------------------------------------------------
 
-/**
- * @param {Run} run
- * @returns {[object, number]} what both versions say of it; how long it is kept from its creation on, if nobody asks again
- */
-function taskOf({ id, createdAt, updatedAt, began, result, progress }) {
+/** @param {Run} run @param {boolean} isModern whether in the form of 2026-07-28, else of 2025-11-25 */
+export function taskOf({ id, state, createdAt, updatedAt, began, result, progress }, isModern) {
+  // In the older version a tool's own failure is a failed task.
+  const status = state === 'completed' && result?.isError && !isModern ? 'failed' : state;
+  // From its creation on, if nobody asks again.
+  const ttl = Math.round(performance.now() - began) + PATIENCE_WITH_CLIENTS;
   const failure = result?.isError ? result.content[0]?.text : '';
   const words = result ? cleanText(failure, 500) : progress && progressText(progress);
   // What became of the work of one that did not succeed.
   const outcome = result?._meta?.[OUTCOME];
-  const task = {
-    taskId: id,
+  return {
+    ...{ taskId: id, status },
     createdAt: createdAt.toISOString(),
     lastUpdatedAt: updatedAt.toISOString(),
     ...(words && { statusMessage: words }),
     ...(outcome ? { _meta: { [OUTCOME]: outcome } } : {}),
+    ...(isModern
+      ? { ttlMs: ttl, pollIntervalMs: POLL_INTERVAL }
+      : { ttl, pollInterval: POLL_INTERVAL }),
   };
-  return [task, Math.round(performance.now() - began) + PATIENCE_WITH_CLIENTS];
-}
-
-/** A task of 2025-11-25. There, a tool's own failure is a failed task. @param {Run} run */
-export function legacyTask(run) {
-  const status = run.state === 'completed' && run.result?.isError ? 'failed' : run.state;
-  const [task, ttl] = taskOf(run);
-  return { ...task, status, ttl, pollInterval: POLL_INTERVAL };
-}
-
-/** A task of 2026-07-28. @param {Run} run */
-export function extensionTask(run) {
-  const [task, ttlMs] = taskOf(run);
-  return { ...task, status: run.state, ttlMs, pollIntervalMs: POLL_INTERVAL };
 }
 
 /** Serves `tasks/…`, of 2026-07-28 or of 2025-11-25. @param {McpServer} server */
@@ -206,7 +196,7 @@ function serveTasks(server) {
   };
   if (isModern) {
     serve('get', (run) => ({
-      ...extensionTask(run),
+      ...taskOf(run, isModern),
       ...(run.state === 'completed' && { result: run.result }),
       ...(run.state === 'input_required' && { inputRequests: run.inputRequests }),
     }));
@@ -221,8 +211,9 @@ function serveTasks(server) {
     });
     return;
   }
-  server.handle('tasks/list', () => ({ tasks: runs.named(owner).map(legacyTask) }), true);
-  serve('get', legacyTask);
+  const toTask = (/** @type {Run} */ run) => taskOf(run, isModern);
+  server.handle('tasks/list', () => ({ tasks: runs.named(owner).map(toTask) }), true);
+  serve('get', toTask);
   serve('result', async (run, ctx) => {
     const meta = { [RELATED_TASK_META_KEY]: { taskId: run.id } };
     await server.attend(run, ctx, { patience: Infinity, meta });
@@ -234,7 +225,7 @@ function serveTasks(server) {
     run.abort('the client cancelled the task');
     // That it is cancelled may be said only when it is.
     await run.ended;
-    if (!hadEnded && run.state === 'cancelled') return legacyTask(run);
-    throw new InvalidRequest(`The task has ended as ${legacyTask(run).status}`);
+    if (!hadEnded && run.state === 'cancelled') return toTask(run);
+    throw new InvalidRequest(`The task has ended as ${toTask(run).status}`);
   });
 }

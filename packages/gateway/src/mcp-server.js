@@ -35,7 +35,7 @@ const ANY_PARAMS = {
  * @typedef {import('./runs.js').Run} Run
  *
  * @typedef {object} Session
- * @property {import('./runs.js').Owner} [owner] what its runs and files belong to; undefined where the protocol has no sessions
+ * @property {string} [owner] what its runs and files belong to; undefined where the protocol has no sessions
  * @property {() => Exchange | undefined} [exchange] gives that of the current request, where each has one of its own
  *
  * @typedef {object} Exchange A request and its answer over HTTP.
@@ -57,8 +57,8 @@ function reasonOf({ reason }) {
 
 /** It knows the client of its connection, or of its request. */
 export class McpServer extends Server {
-  /** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} session */
-  constructor(gateway, era, { owner, exchange }) {
+  /** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} [session] */
+  constructor(gateway, era, { owner, exchange } = {}) {
     const isModern = era === 'modern';
     super(gateway.serverInfo, {
       capabilities: {
@@ -76,6 +76,7 @@ export class McpServer extends Server {
     this.isModern = isModern;
     this.owner = owner;
     this.exchange = exchange;
+    serveMethods(this);
   }
 
   /** What the client of this request says that it can. @param {Context} ctx @returns {Capabilities} */
@@ -139,7 +140,7 @@ export class McpServer extends Server {
     const { runs } = this.gateway;
     const exchange = this.exchange?.();
     /** @type {import('./runs.js').Answer} */
-    const answer = { owner: this.owner, requestId, run, delivers, told: [] };
+    const answer = { requestId, run, delivers, told: [] };
     runs.answered(answer);
     const hasResult = delivers && run.result !== undefined;
     void (exchange?.written ?? Promise.resolve(true)).then((isWhole) => {
@@ -276,11 +277,4 @@ export class McpServer extends Server {
       .catch(() => (mcpReq.signal.aborted ? undefined : { action: 'cancel' }));
     if (result && run.question === question) run.answer(result);
   }
-}
-
-/** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} [session] @returns {Server} */
-export function createServer(gateway, era, session = {}) {
-  const server = new McpServer(gateway, era, session);
-  serveMethods(server);
-  return server;
 }

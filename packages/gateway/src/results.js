@@ -25,7 +25,7 @@ const MAX_FAILURE = 4096;
  * @property {unknown} [outputSchema] what the tool promised, if it did
  * @property {import('./files.js').ResultFiles} files
  * @property {import('./schema-checker.js').SchemaChecker} checker
- * @property {import('./runs.js').Owner} [owner] whose the files are
+ * @property {string} [owner] whose the files are
  * @property {import('./progress.js').Info} [progress] what was reported last
  */
 

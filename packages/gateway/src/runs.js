@@ -24,8 +24,6 @@ export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
 export const REMEMBERED = 60 * 60_000;
 
 /**
- * @typedef {{ readonly id: string } | undefined} Owner the session of a client; undefined where the protocol has none. What has no owner
- *   belongs to whoever knows its id
  * @typedef {import('./questions.js').Form} Form
  * @typedef {object} Ended What became of a call.
  * @property {import('./app.js').Result} response of the app
@@ -33,7 +31,6 @@ export const REMEMBERED = 60 * 60_000;
  * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
  *   app's that is open
  * @typedef {object} Answer One that its client may not read: it cancels as the answer comes, or loses it.
- * @property {Owner} owner
  * @property {string | number} requestId
  * @property {Run} run
  * @property {boolean} delivers whether the client knows of the run, or its result, by it alone
@@ -41,11 +38,8 @@ export const REMEMBERED = 60 * 60_000;
  * @property {number} [heardAt] when all of a result was sent, in ms of `performance.now()`
  */
 
-/** What nobody can guess. */
-const unguessable = () => randomBytes(24).toString('base64url');
-
-/** A session that begins. */
-export const newOwner = () => ({ id: unguessable() });
+/** What nobody can guess: the id of a session, of a run. */
+export const unguessable = () => randomBytes(24).toString('base64url');
 
 export class Run {
   id = unguessable();
@@ -91,7 +85,7 @@ export class Run {
    * @param {Runs} runs
    * @param {object} options
    * @param {string} options.tool
-   * @param {Owner} [options.owner]
+   * @param {string} [options.owner] the session of its client. What has none belongs to whoever knows its id
    * @param {import('./earlier.js').Identity} options.identity who called, and what
    * @param {string | number} [options.requestId] of the request
    * @param {boolean} [options.promisesData] whether the tool has an output schema
@@ -116,7 +110,7 @@ export class Run {
     this.ended = execute({
       signal,
       // Without a session each call is somebody else's.
-      owner: (owner ?? this).id,
+      owner: owner ?? this.id,
       onProgress: (info) => {
         reports = true;
         report(info);
@@ -276,7 +270,7 @@ export class Runs {
   /** The latest answers. @type {Set<Answer>} */
   #answers = new Set();
 
-  /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {Owner} owner */
+  /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {string | undefined} owner */
   named(owner) {
     return this.tasks.all.filter((run) => owner && run.owner === owner && run.isNamed);
   }
@@ -294,7 +288,7 @@ export class Runs {
     return { before, doubt: before?.task.doubt };
   }
 
-  /** @param {unknown} id @param {Owner} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */
+  /** @param {unknown} id @param {string | undefined} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */
   find(id, owner) {
     const run = this.tasks.find(id);
     if (run?.owner !== owner || !run)
@@ -307,7 +301,7 @@ export class Runs {
    * The run that a client has come back for.
    * @param {string} state
    * @param {string} binding
-   * @param {Owner} owner who asks
+   * @param {string | undefined} owner who asks
    * @param {Record<string, unknown>} [answers] by key; one that is missing is asked for again
    * @returns {Run}
    * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for another request
@@ -385,10 +379,10 @@ export class Runs {
     this.left(run);
   }
 
-  /** A client cancels a request that was answered. @param {Owner} owner @param {unknown} requestId @param {string} reason */
+  /** A client cancels a request that was answered. @param {string | undefined} owner @param {unknown} requestId @param {string} reason */
   cancelled(owner, requestId, reason) {
     for (const answer of this.#answers)
-      if (owner && answer.owner === owner && answer.requestId === requestId)
+      if (owner && answer.run.owner === owner && answer.requestId === requestId)
         this.unread(answer, reason);
   }
 
@@ -399,13 +393,13 @@ export class Runs {
     if (run.identity.work === undefined && !run.isNamed) void this.release(run);
   }
 
-  /** Cancels what nobody can ask for any more. @param {NonNullable<Owner>} owner a session that has ended */
+  /** Cancels what nobody can ask for any more. @param {string} owner a session that has ended */
   leave(owner) {
-    for (const answer of this.#answers) if (answer.owner === owner) this.#forget(answer, false);
+    for (const answer of this.#answers) if (answer.run.owner === owner) this.#forget(answer, false);
     for (const run of this.tasks.all) {
       if (run.owner !== owner) continue;
       run.abort('the client disconnected');
-      if (run.identity.reader === owner.id) void this.release(run);
+      if (run.identity.reader === owner) void this.release(run);
       else this.left(run);
     }
   }

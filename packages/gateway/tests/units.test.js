@@ -19,7 +19,7 @@ import { executor } from '../src/commands/a2a.js';
 import { identify } from '../src/earlier.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
-import { extensionTask, legacyTask } from '../src/mcp-methods.js';
+import { taskOf } from '../src/mcp-methods.js';
 import { McpServer } from '../src/mcp-server.js';
 import { sentenceOf } from '../src/outcomes.js';
 import { toPlain } from '../src/plain.js';
@@ -440,8 +440,8 @@ test('a call that was cancelled, and has finished all the same, has completed', 
 
 test('what is told with an answer that is not sent as a whole is told again, and with one that nobody reads not at all', async () => {
   const runs = new Runs();
-  const owner = { id: 'session' };
-  const identity = { reader: owner.id, key: undefined, work: 'w', shown: '{}' };
+  const owner = 'session';
+  const identity = { reader: owner, key: undefined, work: 'w', shown: '{}' };
   const [stopped, asked] = [asking(runs, owner, identity), asking(runs, owner)].map(
     ({ run }) => run,
   );
@@ -532,10 +532,11 @@ test('a model reads what mends a failure', async () => {
 
 test('a gateway that closes while it takes its profile begins no browser', async () => {
   const home = await makeTemporaryFolder();
-  const app = new App(new URL('http://127.0.0.1:1/'), {
-    agent: { name: 'x', version: '1' },
-    values: { profile: home, browser: '/nowhere' },
-  });
+  const app = new App(
+    'http://127.0.0.1:1/',
+    { profile: home, browser: '/nowhere' },
+    { version: '1' },
+  );
   const opening = assert.rejects(app.open(), /The gateway is closing/);
   await app.close();
   await opening;
@@ -543,7 +544,7 @@ test('a gateway that closes while it takes its profile begins no browser', async
 });
 
 test('a2a: a task whose app cannot be reached, or that is cancelled before, never began', async () => {
-  const app = new App(new URL('ws://127.0.0.1:1/'), { agent: { name: 'x', version: '1' } });
+  const app = new App('ws://127.0.0.1:1/', {}, { version: '1' });
   const told = [];
   const emitStatus = (state, { parts, metadata }) =>
     told.push([state, metadata.outcome, parts[0].text]);
@@ -683,9 +684,9 @@ test('how long a task is kept does not depend on the date, which may be set', (t
     };
     const later = Date.now() + hours * 3_600_000;
     t.mock.method(Date, 'now', () => later);
-    const { ttl } = legacyTask(run);
+    const { ttl } = taskOf(run, false);
     assert.ok(ttl >= PATIENCE_WITH_CLIENTS && ttl < PATIENCE_WITH_CLIENTS + 60_000, `${ttl}`);
-    assert.equal(extensionTask(run).ttlMs >= PATIENCE_WITH_CLIENTS, true);
+    assert.equal(taskOf(run, true).ttlMs >= PATIENCE_WITH_CLIENTS, true);
     t.mock.restoreAll();
   }
 });

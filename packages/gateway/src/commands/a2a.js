@@ -1,6 +1,6 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
 import { createTaskServer } from 'abp-bridge/a2a';
-import { appOf, hasStopped } from '../app.js';
+import { App, hasStopped } from '../app.js';
 import { keepAliveOf, serveGuarded } from '../http-guard.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
@@ -90,7 +90,7 @@ export const executor = (app) => async (context) => {
 
 /** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
-  const app = appOf(address, values, context);
+  const app = new App(address, values, context);
   const ended = signalled();
   try {
     const client = await Promise.race([app.open(), ended]);
@@ -115,7 +115,7 @@ export async function execute([address], values, context) {
       { grace: GRACE, hosts: '*', keepAlive: keepAliveOf(values) },
     );
     const service = { what: 'A2A', where: values.http ?? '127.0.0.1:0', path: '/' };
-    const { server } = await serveGuarded(service, values, (request, response, problem) => {
+    const server = await serveGuarded(service, values, (request, response, problem) => {
       if (!problem) return void agent.handle(request, response);
       response.writeHead(problem.status, { 'content-type': 'text/plain', ...problem.headers });
       response.end(problem.message);

@@ -1,7 +1,7 @@
 /** `call`: calls a capability once, and prints what becomes of it. */
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { appOf, hasStopped } from '../app.js';
+import { App, hasStopped } from '../app.js';
 import { EXIT, log, seconds, usageError } from '../errors.js';
 import { requireWritable, saveAll } from '../files.js';
 import { sentenceOf } from '../outcomes.js';
@@ -35,7 +35,7 @@ export async function execute([address, capability, argument], values, context) 
   const timeout = seconds(values.timeout, 'timeout');
   const params = await readParams(argument);
   if (values.out) await requireWritable(values.out);
-  const app = appOf(address, values, context);
+  const app = new App(address, values, context);
   const stop = new AbortController();
   const { signal } = stop;
   const view = progressView(process.stderr);

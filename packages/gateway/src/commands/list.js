@@ -1,5 +1,5 @@
 /** `list`: what an app can do. */
-import { appOf } from '../app.js';
+import { App } from '../app.js';
 import { EXIT } from '../errors.js';
 import { signalled } from '../signals.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
@@ -25,7 +25,7 @@ function linesOf({ name, description, available, requirements, deprecated, input
 
 /** @type {import('../commands.js').Execute} */
 export async function execute([address], values, context) {
-  const app = appOf(address, values, context);
+  const app = new App(address, values, context);
   const ended = signalled(EXIT.CANCELLED);
   try {
     const client = await Promise.race([app.open(), ended]);

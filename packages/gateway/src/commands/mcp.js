@@ -1,10 +1,10 @@
 /** `mcp`: an MCP server on stdio, or over HTTP. */
 import { StdioServerTransport, serveStdio as serve } from '@modelcontextprotocol/server/stdio';
-import { appOf } from '../app.js';
+import { App } from '../app.js';
 import { log, seconds, usageError } from '../errors.js';
 import { Gateway } from '../gateway.js';
-import { createServer } from '../mcp-server.js';
-import { newOwner } from '../runs.js';
+import { McpServer } from '../mcp-server.js';
+import { unguessable } from '../runs.js';
 import { signalled } from '../signals.js';
 import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
@@ -23,7 +23,7 @@ function targetsOf(addresses, values, context) {
   const prefixes = [];
   return addresses.map((/** @type {string} */ text) => {
     const [, name, address = text] = /^([A-Za-z0-9_]+)=(.+)$/.exec(text) ?? [];
-    const app = appOf(address, values, context);
+    const app = new App(address, values, context);
     const prefix = several || name ? prefixOf(name ?? app.url.host) : '';
     // Else one app could name a capability so that its tool is taken for the other's.
     const other = prefixes.find((each) => each.startsWith(prefix) || prefix.startsWith(each));
@@ -67,13 +67,13 @@ export async function execute(addresses, values, context) {
 /** MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there. @param {Gateway} gateway */
 function serveStdio(gateway) {
   console.log = console.info = console.debug = console.error;
-  /** @type {ReturnType<typeof createServer> | undefined} */
+  /** @type {McpServer | undefined} */
   let server;
   // There is one client.
-  const owner = newOwner();
+  const owner = unguessable();
   gateway.listeners.add(() => void server?.sendToolListChanged().catch(() => {}));
   const transport = new StdioServerTransport();
-  const served = serve(({ era }) => (server = createServer(gateway, era, { owner })), {
+  const served = serve(({ era }) => (server = new McpServer(gateway, era, { owner })), {
     transport,
     onerror: (error) => log(lineOf(error.message)),
   });

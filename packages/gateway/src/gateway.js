@@ -16,7 +16,7 @@
  * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.
  */
 import { discover, isPublic } from 'abp-bridge/discover';
-import { identify, repeatOf } from './earlier.js';
+import { repeatOf } from './earlier.js';
 import { InvalidRequest } from './errors.js';
 import { MAX_MESSAGE, ResultFiles } from './files.js';
 import { learn, recall } from './profile.js';
@@ -182,12 +182,11 @@ export class Gateway {
    * @param {string | undefined} caller.owner which session it is
    * @param {AbortSignal} [caller.signal] of its request: nothing is begun once that is aborted
    * @param {string | number} [caller.requestId]
-   * @param {Record<string, unknown>} [caller.meta] of its request
+   * @param {import('./earlier.js').Identity} caller.identity who calls, and what
    * @returns {Promise<Run>}
    * @throws {InvalidRequest} when there is no such tool, or no room
    */
-  async start(name, args, { canAsk, owner, signal, requestId, meta }) {
-    const identity = identify(meta, owner, name, args);
+  async start(name, args, { canAsk, owner, signal, requestId, identity }) {
     const { key: idempotencyKey } = identity;
     if (!this.#names.meaningOf(name)) await unlessAborted(this.listTools(), signal);
     const { target, capability } = this.#names.meaningOf(name) ?? {};

@@ -26,11 +26,10 @@ const CLOSING = 1000;
 const PATH = '/mcp';
 const EVENTS = 'text/event-stream';
 
-/** @typedef {import('./mcp-server.js').Exchange} Exchange */
 /** Of the request that is answered. @type {AsyncLocalStorage<Exchange>} */
 const exchange = new AsyncLocalStorage();
-/** Hear that a connection broke after its latest answer. @type {WeakMap<import('node:net').Socket, (() => void)[]>} */
-const watchers = new WeakMap();
+/** The latest of each connection. @type {WeakMap<import('node:net').Socket, Exchange>} */
+const latest = new WeakMap();
 
 /**
  * @typedef {import('node:http').IncomingMessage} IncomingMessage
@@ -121,7 +120,7 @@ export async function serveHttp(gateway, values) {
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
       return exchange.run(own, serveLegacy, request, outgoing);
-    if (own.isLost()) return refusal(400, 'The client has left');
+    if (own.isLost) return refusal(400, 'The client has left');
     own.isModern = true;
     const cancellable = new Request(request, { signal });
     return exchange.run(own, () => awaitAlive(modern.fetch(cancellable), outgoing, keepAliveMs));
@@ -130,9 +129,9 @@ export async function serveHttp(gateway, values) {
   /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
   async function respond(incoming, outgoing, problem) {
     const cancel = new AbortController();
-    const own = exchangeOf(incoming, outgoing);
+    const own = new Exchange(incoming, outgoing);
     outgoing.once('close', () => {
-      if (own.isLost() && !own.goesOn) cancel.abort(new Error('the client closed the response'));
+      if (own.isLost && !own.goesOn) cancel.abort(new Error('the client closed the response'));
     });
     try {
       const response = problem
@@ -185,25 +184,46 @@ function toRequest(incoming) {
   });
 }
 
-/** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @returns {Exchange} */
-function exchangeOf({ socket }, outgoing) {
-  const isWatched = watchers.has(socket);
-  /** @type {(() => void)[]} */
-  const own = [];
-  // Who asks by it again has read what came before.
-  watchers.set(socket, own);
-  if (!isWatched)
-    socket.once('close', (hadError) => hadError && watchers.get(socket)?.forEach((each) => each()));
-  return {
-    drained: () => drained(outgoing),
-    written: new Promise((resolve) =>
-      outgoing.once('close', () => resolve(outgoing.writableFinished)),
-    ),
-    onBroken: (callback) => void own.push(callback),
-    isLost: () => outgoing.destroyed && !outgoing.writableFinished,
-    isModern: false,
-    goesOn: false,
-  };
+/** A request and its answer. */
+export class Exchange {
+  #outgoing;
+  /** Whether its version takes it for a cancel that the client closes the answer. */
+  isModern = false;
+  /** Whether the request says that it is none. */
+  goesOn = false;
+  /** Called if the connection breaks after the answer, before the client has used it again. @type {(() => void)[]} */
+  brokenAfter = [];
+  /** Whether all of the answer was sent. @type {Promise<boolean>} */
+  written;
+
+  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing */
+  constructor({ socket }, outgoing) {
+    this.#outgoing = outgoing;
+    this.written = new Promise((resolve) => {
+      outgoing.once('close', () => resolve(outgoing.writableFinished));
+    });
+    if (!latest.has(socket))
+      socket.once('close', (hadError) => {
+        if (hadError) for (const each of latest.get(socket)?.brokenAfter ?? []) each();
+      });
+    latest.set(socket, this);
+  }
+
+  /** Whether the client has closed the answer before all was sent. */
+  get isLost() {
+    return this.#outgoing.destroyed && !this.#outgoing.writableFinished;
+  }
+
+  /** Resolves when the client reads what it was sent, or is gone. */
+  async drained() {
+    const outgoing = this.#outgoing;
+    if (!outgoing.writableNeedDrain || outgoing.destroyed) return;
+    const over = new AbortController();
+    const { signal } = over;
+    await Promise.race([once(outgoing, 'drain', { signal }), once(outgoing, 'close', { signal })])
+      .catch(() => {})
+      .finally(() => over.abort());
+  }
 }
 
 /**
@@ -223,7 +243,8 @@ function awaitAlive(response, outgoing, ms) {
 }
 
 /** @param {Response} response @param {ServerResponse} outgoing @param {Exchange} exchange */
-async function send(response, outgoing, { isModern }) {
+async function send(response, outgoing, exchange) {
+  const { isModern } = exchange;
   if (!outgoing.headersSent)
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   else if (response.headers.get('content-type') !== EVENTS) {
@@ -242,17 +263,7 @@ async function send(response, outgoing, { isModern }) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
     if (done) return void outgoing.end();
     // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
-    await drained(outgoing);
+    await exchange.drained();
     if (!outgoing.destroyed) outgoing.write(value);
   }
-}
-
-/** Resolves when a client reads what it was sent, or is gone. @param {ServerResponse} outgoing */
-async function drained(outgoing) {
-  if (!outgoing.writableNeedDrain || outgoing.destroyed) return;
-  const over = new AbortController();
-  const { signal } = over;
-  await Promise.race([once(outgoing, 'drain', { signal }), once(outgoing, 'close', { signal })])
-    .catch(() => {})
-    .finally(() => over.abort());
 }

@@ -6,6 +6,7 @@ import {
   MissingRequiredClientCapabilityError,
   RELATED_TASK_META_KEY,
 } from '@modelcontextprotocol/server';
+import { identify } from './earlier.js';
 import { InvalidRequest } from './errors.js';
 import { OUTCOME } from './outcomes.js';
 import { progressText } from './progress.js';
@@ -125,8 +126,10 @@ function serveTools(server) {
   });
 
   server.handle('tools/call', async ({ name, arguments: args = {}, task }, ctx) => {
-    const { signal, id, _meta: meta, inputResponses, requestState } = ctx.mcpReq;
+    const { signal, id, _meta, inputResponses, requestState } = ctx.mcpReq;
     const state = requestState();
+    const identity = identify(_meta, owner, name, args);
+    const { reader } = identity;
     const comeBack = (/** @type {string} */ binding) =>
       runs.resume(String(state), binding, owner, inputResponses);
     if (hasHandles && HANDLE_NAMES.includes(name)) {
@@ -136,20 +139,23 @@ function serveTools(server) {
       if (name === CANCEL) run.abort('the client cancelled');
       const event = name !== STATUS && (await server.attend(run, ctx, { patience }));
       if (event === 'asked' && server.canAsk(ctx)) return inputRequired(run, binding);
-      return server.tell(run.result ?? stillRunning(run), run, ctx);
+      return server.tell(run.result ?? stillRunning(run), run, ctx, reader);
     }
+    // Also while its app is still opened.
+    const exchange = server.exchange?.();
+    if (exchange) exchange.goesOn = identity.continues;
     const binding = JSON.stringify([name, args]);
-    const caller = { canAsk: server.canAsk(ctx), owner, signal, requestId: id, meta };
+    const caller = { canAsk: server.canAsk(ctx), owner, signal, requestId: id, identity };
     const run = state === undefined ? await gateway.start(name, args, caller) : comeBack(binding);
     const isTask = !isModern && task;
     const event = isTask ? 'late' : await server.attend(run, ctx, { patience, owns: true });
-    if (event === 'ended' && run.result) return server.tell(run.result, run, ctx);
+    if (event === 'ended' && run.result) return server.tell(run.result, run, ctx, reader);
     const answer = server.handOver(run, ctx);
     if (event === 'asked') return inputRequired(run, binding);
     if (isTask) return { task: taskOf(run, false), content: [] };
     return server.knowsTasks(ctx)
       ? { resultType: 'task', ...taskOf(run, isModern), content: [] }
-      : server.tell(stillRunning(run, true), run, ctx, answer);
+      : server.tell(stillRunning(run, true), run, ctx, reader, answer);
   });
 }
 

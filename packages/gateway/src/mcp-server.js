@@ -5,7 +5,7 @@ import {
   ProtocolErrorCode,
   Server,
 } from '@modelcontextprotocol/server';
-import { identify, withEarlier } from './earlier.js';
+import { withEarlier } from './earlier.js';
 import { InvalidRequest, UserError } from './errors.js';
 import { TASKS, serveMethods } from './mcp-methods.js';
 import { progressSender } from './progress.js';
@@ -36,15 +36,7 @@ const ANY_PARAMS = {
  *
  * @typedef {object} Session
  * @property {string} [owner] what its runs and files belong to; undefined where the protocol has no sessions
- * @property {() => Exchange | undefined} [exchange] gives that of the current request, where each has one of its own
- *
- * @typedef {object} Exchange A request and its answer over HTTP.
- * @property {() => Promise<void>} drained resolves when the client reads
- * @property {Promise<boolean>} written resolves with whether all of the answer was sent
- * @property {(callback: () => void) => void} onBroken calls back if its connection breaks then, before the client has used it again
- * @property {() => boolean} isLost whether the client has closed it before all was sent
- * @property {boolean} isModern whether its version takes that for a cancel
- * @property {boolean} goesOn whether the request says that it is none
+ * @property {() => import('./http.js').Exchange | undefined} [exchange] that of the current request, where each has one of its own
  */
 
 /** The client's reason, in the words that the app's handler gets. @param {{ reason?: any }} cancel a signal, or what the client says */
@@ -148,7 +140,7 @@ export class McpServer extends Server {
       if (isWhole) hasResult && runs.heard(answer);
       else runs.unread(answer, isCancel ? 'the client disconnected' : undefined);
     });
-    exchange?.onBroken?.(() => runs.unread(answer));
+    exchange?.brokenAfter.push(() => runs.unread(answer));
     return answer;
   }
 
@@ -157,14 +149,13 @@ export class McpServer extends Server {
    * @param {import('./results.js').ToolResult} result
    * @param {Run} run whose it is
    * @param {Context} ctx
+   * @param {string | undefined} reader who asks
    * @param {import('./runs.js').Answer} [answer] that it is in
    */
-  tell(result, run, ctx, answer = this.answered(run, ctx, result === run.result)) {
+  tell(result, run, ctx, reader, answer = this.answered(run, ctx, result === run.result)) {
     const { runs, patience } = this.gateway;
-    const { mcpReq } = ctx;
     // Nobody reads it.
-    if (mcpReq.signal.aborted || this.exchange?.()?.isLost()) return result;
-    const { reader } = identify(mcpReq._meta, this.owner, run.tool, {});
+    if (ctx.mcpReq.signal.aborted || this.exchange?.()?.isLost) return result;
     const canAsk = (/** @type {Run} */ { owner }) => patience !== Infinity && owner === this.owner;
     runs.lightenBefore(run);
     const { told, ...more } = withEarlier(result, runs, { reader, run, canAsk });
@@ -217,7 +208,6 @@ export class McpServer extends Server {
   async attend(run, { mcpReq }, { patience, owns = false, meta }) {
     const { signal, _meta } = mcpReq;
     const exchange = this.exchange?.();
-    if (exchange && owns) exchange.goesOn = run.identity.continues;
     const progress = progressSender(
       _meta?.progressToken,
       async (params) => {

@@ -2,6 +2,7 @@
 // seconds. The handlers go on when a test says so.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import * as net from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { createTaskClient } from 'abp-bridge/a2a';
 import { KINDS, connectClient } from './support/clients.js';
@@ -49,11 +50,12 @@ before(async () => {
 after(() => app.close());
 
 /** A gateway behind a proxy. @param {import('node:test').TestContext} t */
-async function start(t, command, ...args) {
+const start = (t, command, ...args) => startAt(t, app.url, command, ...args);
+async function startAt(t, address, command, ...args) {
   const proxy = await startProxy();
   t.after(() => proxy.close());
   const http = ['--http', '127.0.0.1:0', '--token', TOKEN, '--allow-host', proxy.host];
-  const child = startGateway([command, app.url, ...http, ...args]);
+  const child = startGateway([command, address, ...http, ...args]);
   t.after(() => (child.kill('SIGTERM'), once(child, 'close')));
   proxy.leadTo(/http:\S+/.exec(await lineMatching(child.stderr, /serves \w+ at/))[0]);
   return proxy;
@@ -216,6 +218,39 @@ describe('a connection that breaks, in 2026-07-28', () => {
       assert.deepEqual(result.structuredContent, { done: true });
       assert.deepEqual(done, ['began', 'done']);
     });
+
+  test('does so, too, while its app is still opened', async (t) => {
+    let asked, release;
+    const isAsked = new Promise((resolve) => (asked = resolve));
+    const released = new Promise((resolve) => (release = resolve));
+    const door = net
+      .createServer(async (socket) => {
+        asked();
+        await released;
+        const behind = net.connect({ port: app.port, host: '127.0.0.1' });
+        for (const each of [socket, behind]) each.on('error', () => {});
+        socket.pipe(behind).pipe(socket);
+      })
+      .listen(0, '127.0.0.1');
+    t.after(() => door.close());
+    await once(door, 'listening');
+    const address = `ws://127.0.0.1:${door.address().port}/`;
+    const proxy = await startAt(t, address, 'mcp', '--patience', '0.5');
+    const mcp = await connect(t, '2.x modern', proxy);
+    const call = callTool(mcp, 'work_waits');
+    call.catch(() => {});
+    await isAsked;
+    proxy.cut();
+    // When another is answered, the gateway has seen it. The first may still be sent by a connection that breaks.
+    let code;
+    do code = await callTool(mcp, 'call_wait', { handle: 'none' }).catch((error) => error.code);
+    while (code !== -32602);
+    release();
+    await callTool(mcp, 'text_echo', { text: 'x' });
+    assert.deepEqual(done, ['began']);
+    open();
+    assert.match((await told(mcp)).outcome, /^(running|finished)$/);
+  });
 
   test('lets a client cancel the call that was handed over', async (t) => {
     const proxy = await start(t, 'mcp', '--patience', '0.5', '--keep-alive', '0.05');

@@ -451,10 +451,10 @@ test('what is told with an answer that is not sent as a whole is told again, and
   const gateway = { runs, patience: 1000, serverInfo: { name: 'g', version: '1' } };
   const tell = async (isWhole, isLost = false) => {
     const written = Promise.resolve(isWhole);
-    const exchange = () => ({ written, isLost: () => isLost });
+    const exchange = () => ({ written, isLost, brokenAfter: [] });
     const server = new McpServer(gateway, 'legacy', { owner, exchange });
     const ctx = { mcpReq: { signal: new AbortController().signal } };
-    const { _meta } = server.tell({ content: [] }, asked, ctx);
+    const { _meta } = server.tell({ content: [] }, asked, ctx, owner);
     await written;
     return _meta?.['abp-bridge/earlier'].calls.length ?? 0;
   };

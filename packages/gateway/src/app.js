@@ -194,9 +194,15 @@ export class App {
     this.#leave();
   }
 
-  /** What the app says it can do. @returns {Promise<Capability[]>} */
+  /** What the app says that it is, and can do. */
+  async describe() {
+    const client = await this.open();
+    return { app: client.app, capabilities: await client.listCapabilities() };
+  }
+
+  /** @returns {Promise<Capability[]>} */
   async listCapabilities() {
-    return (await this.open()).listCapabilities();
+    return (await this.describe()).capabilities;
   }
 
   /** The same without opening it: undefined while there was no session. */

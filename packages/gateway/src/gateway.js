@@ -26,7 +26,7 @@ import { SchemaChecker } from './schema-checker.js';
 import { failed } from './shared-app.js';
 import { cleanText } from './texts.js';
 import { HANDLE_NAMES, MAX_TOOLS, ToolNames, toolOf } from './tools.js';
-import { unlessAborted } from './waiting.js';
+import { unlessAborted, within } from './waiting.js';
 
 /** How long calls may take to stop when the gateway closes, in ms. */
 const CLOSING = 3000;
@@ -194,7 +194,8 @@ export class Gateway {
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);
     const listed = toolNamed(target, name);
     const outputSchema = listed?.outputSchema;
-    const { before, doubt } = this.runs.sameAs(identity);
+    const before = this.runs.sameAs(identity);
+    const doubt = before?.task.doubt;
     const run = new Run(this.runs, {
       tool: name,
       owner,
@@ -262,7 +263,7 @@ export class Gateway {
     const runs = this.runs.tasks.all;
     for (const run of runs) run.abort(reason);
     const ended = Promise.all(runs.map((run) => run.ended));
-    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, CLOSING).unref())]);
+    await within(CLOSING, ended).catch(() => {});
     await Promise.all(this.#targets.map(({ app }) => app.close()));
     await Promise.all(this.#targets.map(({ checker }) => checker.close()));
     await this.files.close();

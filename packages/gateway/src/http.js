@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable, finished } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   WebStandardStreamableHTTPServerTransport,
   createMcpHandler,
@@ -14,6 +13,7 @@ import { McpServer } from './mcp-server.js';
 import { log } from './errors.js';
 import { unguessable } from './runs.js';
 import { lineOf } from './texts.js';
+import { within } from './waiting.js';
 
 /** Bytes of a request. */
 const MAX_BODY = 4 << 20;
@@ -155,7 +155,7 @@ export async function serveHttp(gateway, values) {
       await modern.close();
       // What ends subscriptions and calls is still on its way.
       const written = new Promise((resolve) => http.close(resolve));
-      await Promise.race([written, sleep(CLOSING, undefined, { ref: false })]);
+      await within(CLOSING, written).catch(() => {});
       http.closeAllConnections();
     },
   };

@@ -280,12 +280,11 @@ export class Runs {
     return this.tasks.all.filter(({ identity }) => reader && identity.reader === reader);
   }
 
-  /** The latest call that was the same, and what to know of it. @param {import('./earlier.js').Identity} identity */
+  /** The latest call that was the same, of which there is something to know. @param {import('./earlier.js').Identity} identity */
   sameAs({ reader, work }) {
     const isSame = (/** @type {Run} */ { identity }) =>
       work !== undefined && identity.work === work && identity.reader === reader;
-    const before = this.tasks.all.findLast((run) => isSame(run) && run.task.doubt);
-    return { before, doubt: before?.task.doubt };
+    return this.tasks.all.findLast((run) => isSame(run) && run.task.doubt);
   }
 
   /** @param {unknown} id @param {string | undefined} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */

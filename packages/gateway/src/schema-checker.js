@@ -12,12 +12,6 @@ export class SchemaChecker {
   #worker;
   /** Checks are made one after the other. @type {Promise<unknown>} */
   #last = Promise.resolve();
-  #deadline;
-
-  /** @param {{ deadline?: number }} [options] `deadline` of a check, in ms */
-  constructor({ deadline = DEADLINE } = {}) {
-    this.#deadline = deadline;
-  }
 
   /**
    * @param {unknown} data plain data
@@ -42,10 +36,10 @@ export class SchemaChecker {
       const end = () => {
         this.#worker = undefined;
         void worker.terminate();
-        const why = `it could not be checked within ${this.#deadline} ms`;
+        const why = `it could not be checked within ${DEADLINE} ms`;
         settle(`The app's outputSchema cannot be used: ${why}`);
       };
-      const timer = setTimeout(end, this.#deadline);
+      const timer = setTimeout(end, DEADLINE);
       // When it ends, it has no memory left, or was closed.
       worker.once('message', settle).once('exit', end).postMessage(question);
     });

@@ -11,10 +11,10 @@
  *     release                       to let go of the profile
  */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createPeer } from 'abp-bridge/rpc';
 import { UserError } from './errors.js';
 import { toPlain } from './plain.js';
+import { within } from './waiting.js';
 
 /** How long calls of others may take to stop when this gateway ends, in ms. */
 const CLOSING = 3000;
@@ -64,8 +64,7 @@ export function shareApp(channel, app) {
       return { problem };
     }
     try {
-      const client = await app.open();
-      return { app: client.app, capabilities: await client.listCapabilities(), pid: process.pid };
+      return { ...(await app.describe()), pid: process.pid };
     } catch (error) {
       return { problem: /** @type {Error} */ (error).message };
     }
@@ -101,7 +100,7 @@ export function shareApp(channel, app) {
     async close() {
       abortAll('the gateway that has the browser ends');
       const ended = Promise.all([...calls.values()].map((each) => each.ended));
-      await Promise.race([ended, sleep(CLOSING, undefined, { ref: false })]);
+      await within(CLOSING, ended).catch(() => {});
       // What was answered just now is still to be sent.
       await new Promise((resolve) => setImmediate(resolve));
       peer.close();

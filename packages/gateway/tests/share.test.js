@@ -190,7 +190,7 @@ test('through the gateway that has the browser come all chunks of a turn, and wh
     url: new URL('http://app.example/'),
     watchers: new Set(),
     knownCapabilities() {},
-    open: async () => ({ app: { name: 'x' }, listCapabilities: async () => [] }),
+    describe: async () => ({ app: { name: 'x' }, capabilities: [] }),
     async call(_name, _params, { onChunk }) {
       for (const text of ['one', 'two', 'three']) onChunk(text, 1);
       const error = { code: 'CANCELLED', message: 'enough', retryable: false };
@@ -219,7 +219,7 @@ test('a gateway that does not answer is left after a cancel, and its call is tol
     url: new URL('http://app.example/'),
     watchers: new Set(),
     knownCapabilities() {},
-    open: async () => ({ app: { name: 'x' }, listCapabilities: async () => [] }),
+    describe: async () => ({ app: { name: 'x' }, capabilities: [] }),
     call: () => new Promise(() => {}),
   };
   const profile = join(home, 'silent');

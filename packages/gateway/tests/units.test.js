@@ -466,10 +466,10 @@ test('what is told with an answer that is not sent as a whole is told again, and
 });
 
 test('a schema is checked by a thread that is ended when it takes too long, and begun again', async () => {
-  const checker = new SchemaChecker({ deadline: 1000 });
+  const checker = new SchemaChecker();
   const text = (pattern) => ({ type: 'object', properties: { a: { type: 'string', pattern } } });
   const slow = checker.check({ a: `${'a'.repeat(40)}!` }, text('^(a+)+$'));
-  assert.match(await slow, /could not be checked within 1000 ms/);
+  assert.match(await slow, /could not be checked within 5000 ms/);
   // However slow the machine is: the thread begins anew until it is in time.
   const until = async (data, schema, wanted) => {
     for (;;) {

@@ -93,9 +93,10 @@ export async function execute([address], values, context) {
   const app = new App(address, values, context);
   const ended = signalled();
   try {
-    const client = await Promise.race([app.open(), ended]);
-    if (typeof client === 'string') return;
-    const skills = (await client.listCapabilities()).map(({ name, description }) => ({
+    const said = await Promise.race([app.describe(), ended]);
+    if (typeof said === 'string') return;
+    const { app: about, capabilities } = said;
+    const skills = capabilities.map(({ name, description }) => ({
       id: name,
       name: cleanText(name, 256),
       description: cleanText(description, 4096) || cleanText(name, 256),
@@ -104,9 +105,9 @@ export async function execute([address], values, context) {
     const agent = createTaskServer(
       {
         card: {
-          name: cleanText(client.app?.name, 256),
-          description: cleanText(client.app?.description, 4096) || 'A web app',
-          version: cleanText(client.app?.version, 64),
+          name: cleanText(about?.name, 256),
+          description: cleanText(about?.description, 4096) || 'A web app',
+          version: cleanText(about?.version, 64),
           skills,
         },
         execute: executor(app),

@@ -28,12 +28,12 @@ export async function execute([address], values, context) {
   const app = new App(address, values, context);
   const ended = signalled(EXIT.CANCELLED);
   try {
-    const client = await Promise.race([app.open(), ended]);
-    if (typeof client === 'string') return EXIT.CANCELLED;
-    const capabilities = await client.listCapabilities();
-    const title = `${lineOf(client.app?.name)} ${lineOf(client.app?.version)}`.trim();
+    const said = await Promise.race([app.describe(), ended]);
+    if (typeof said === 'string') return EXIT.CANCELLED;
+    const { app: about, capabilities } = said;
+    const title = `${lineOf(about?.name)} ${lineOf(about?.version)}`.trim();
     const text = values.json
-      ? jsonText({ app: client.app, capabilities }, 2)
+      ? jsonText({ app: about, capabilities }, 2)
       : [title, '', ...capabilities.flatMap(linesOf)].join('\n');
     process.stdout.write(`${text}\n`);
   } finally {

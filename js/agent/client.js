@@ -477,7 +477,9 @@ export class Client {
     if (!streams) return this.#call(name, params, options);
     const endpoint = this.#endpoint;
     const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
-      withInput(input, (given) => this.#call(name, params, { ...options, stream, input: given }));
+      withInput(endpoint, input, (given) =>
+        this.#call(name, params, { ...options, stream, input: given }),
+      );
     if (endpoint.streams) return begin(endpoint.streams);
     params = kept(params, transfer);
     return this.#whileWanted(options, endpoint.loadStreams()).then(begin, (error) => {

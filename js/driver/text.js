@@ -53,8 +53,7 @@ export function textOf(message, payload, longest, isShort) {
     // A value takes a few characters, and may claim to have any number of elements.
     if (isList) count(value.length * 2);
     // Of these no page has changed what they inherit.
-    /** @type {any} */
-    const copy = isList ? Object.setPrototypeOf([], null) : { __proto__: null };
+    const copy = Object.setPrototypeOf(isList ? [] : {}, null);
     for (const name of isShort ? Object.keys(value).slice(0, FEW) : Object.keys(value)) {
       if (!isList) count(name.length + 4);
       const member = /** @type {any} */ (value)[name];

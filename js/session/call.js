@@ -135,16 +135,12 @@ export class Call {
   /** Makes the call. @param {abp.Handle} [parent] the call on whose behalf this is made */
   begin(parent = 0) {
     const { endpoint, options } = this;
-    const { signal, callId, onProgress, stream, input, highWaterMark } = options;
+    const { signal, callId, onProgress, stream, highWaterMark } = options;
     this.followed = signal;
     stream?.attach(this);
     if (signal?.aborted)
       return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
     const timeout = milliseconds(options.timeout);
-    if (input && endpoint.ready && !endpoint.has(abp.STREAMS)) {
-      const why = 'The app does not support input streams (docs/streams.md#input)';
-      return this.end(endpoint.refusal(abp.NOT_SUPPORTED, why));
-    }
     // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
     if (timeout || parent) endpoint.machine.advance();
     onAbort(signal, this);

@@ -1,4 +1,5 @@
 /** What an agent streams to the handler of its call. */
+import * as abp from '../driver/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
 import { iteratorOf } from '../common/iterator-of.js';
 import { getOwn } from '../common/values.js';
@@ -47,19 +48,23 @@ class Input {
   }
 }
 
+const LACKING = 'The app does not support input streams (docs/streams.md#input)';
+
 const ended = () => new AbpError('CANCELLED', 'The call has ended');
 
 /**
  * Makes a call with an input, which ends with it.
- * @template T
+ * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {unknown} source of the input, if there is one
- * @param {(input: Input | undefined) => Promise<T>} call makes it
- * @returns {Promise<T>} rejects if the input is read by somebody else
+ * @param {(input: Input | undefined) => Promise<any>} call makes it
+ * @returns {Promise<any>} rejects if the input is read by somebody else
  */
-export async function withInput(source, call) {
+export async function withInput(endpoint, source, call) {
   const input = source ? new Input(source) : undefined;
   try {
-    return await call(input);
+    return input && endpoint.ready && !endpoint.has(abp.STREAMS)
+      ? endpoint.refusal(abp.NOT_SUPPORTED, LACKING)
+      : await call(input);
   } finally {
     input?.close();
   }

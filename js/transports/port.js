@@ -2,6 +2,7 @@
  * A MessagePort, or anything with the same interface: Node's MessagePort, a worker, a worker's end of it, and ports that
  * are event emitters, such as Electron's MessagePortMain.
  */
+import { development } from '../common/development.js';
 import { AbpError } from '../common/errors.js';
 import { listen } from './listen.js';
 import { Receiver } from './receiver.js';
@@ -35,14 +36,6 @@ export function portTransport(port, closed = () => port.close?.(), worker = unde
   });
 }
 
-/** @param {{ message?: string }} event with which a page's worker failed to start */
-const startError = ({ message }) =>
-  new AbpError(
-    'TRANSPORT_ERROR',
-    message ||
-      "The worker's script did not load; workers have no import map (docs/errors.md#a-file-did-not-load)",
-  );
-
 /**
  * Listens to a port, and to the worker that it belongs to.
  * @param {any} port a MessagePort, or anything with the same interface
@@ -62,7 +55,11 @@ export function listenToPort(port, listener, worker) {
     listener.receive(emitsMessages ? message : message.data);
   };
   /** A worker survives an uncaught error, unless its script failed to load. @param {any} error */
-  const fail = (error) => (emits || !spoke) && listener.lose(emits ? error : startError(error));
+  const fail = (error) => {
+    const lose = listener.lose.bind(listener);
+    if (emits) lose(error);
+    else if (!spoke) void development().then((dev) => lose(dev.startError(error)), lose);
+  };
   /** A message that cannot be deserialised here: shared memory of another site, say. */
   const misread = () =>
     listener.receiveUnreadable(new AbpError('PARSE_ERROR', 'A message could not be deserialized'));

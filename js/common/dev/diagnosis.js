@@ -189,3 +189,11 @@ function addressReason(iframe, origin) {
   }
   return undefined;
 }
+
+/** @param {{ message?: string }} event with which a page's worker failed to start */
+export const startError = ({ message }) =>
+  new AbpError(
+    'TRANSPORT_ERROR',
+    message ||
+      "The worker's script did not load; workers have no import map (docs/errors.md#a-file-did-not-load)",
+  );

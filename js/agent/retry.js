@@ -63,23 +63,24 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
 
 /**
  * Waits until the first of these: time is up, a signal fires, something else has settled.
+ * @template T
  * @param {number} ms Infinity is no limit
  * @param {AbortSignal | undefined} signal
- * @param {Promise<unknown>} [other]
- * @returns {Promise<void>} never rejects
+ * @param {Promise<T>} [other]
+ * @returns {Promise<T | undefined>} what that gave, if it was the first; never rejects
  */
 export function wait(ms, signal, other) {
   return new Promise((resolve) => {
     const record = { handleEvent: () => end() };
     const timer = ms === Infinity ? undefined : setTimeout(() => end(), milliseconds(ms));
-    const end = () => {
+    const end = (/** @type {T | undefined} */ given = undefined) => {
       clearTimeout(timer);
       offAbort(signal, record);
-      resolve();
+      resolve(given);
     };
     if (signal?.aborted) return end();
     onAbort(signal, record);
-    other?.then(end, end);
+    other?.then(end, () => end());
   });
 }
 
@@ -284,9 +285,7 @@ export async function callAgain(response, { call, client, way, memory, sent, opt
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (pause >= left() || (deadline === Infinity && asked > MAX_RETRY_AFTER)) break;
     if (pause) await wait(pause, signal);
-    let isThere = false;
-    const known = isReady(client, way).then((is) => (isThere = is));
-    await wait(left(), signal, known);
+    const isThere = await wait(left(), signal, isReady(client, way));
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
       if (!isThere) break;
@@ -362,9 +361,8 @@ export async function askOutcome(client, way, callId, options) {
     return (await askOutcome(client, way, callId, quick)).error?.code !== 'TIMEOUT';
   };
   for (;;) {
-    let isBegun = false;
-    const known = isReady(client, way, settled).then((is) => (isBegun = is));
-    await wait(Math.min(left(), longest), signal, known);
+    const known = isReady(client, way, settled);
+    const isBegun = await wait(Math.min(left(), longest), signal, known);
     // The one that there was may be lost by now.
     if (isBegun && !client.connected) continue;
     if (!isBegun || !client.features.outcomes) return { outcome: 'unknown' };

@@ -312,8 +312,8 @@ export const FAULTS = [
     room: 'transports',
     promise: 'a worker that fails ends its session, with its error',
     file: 'js/transports/port.js',
-    from: '(emits || !spoke) && listener.lose(emits ? error : startError(error))',
-    to: 'void error',
+    from: 'if (emits) lose(error);\n    else if',
+    to: 'if',
     by: 'tests/node/workers.test.js',
   },
   {

@@ -10,7 +10,7 @@ import {
   reasonText,
   reportError,
 } from '../common/errors.js';
-import { cloned } from '../common/copy.js';
+import { plainOf } from '../common/copy.js';
 import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds, parse } from '../common/values.js';
@@ -448,7 +448,11 @@ export class Endpoint {
    */
   post(message, transfer, kind, via = this.transport) {
     this.machine.observe?.('message', true, message);
-    cloned((said) => via.post(said, transfer, kind), message);
+    try {
+      via.post(message, transfer, kind);
+    } catch {
+      via.post(plainOf(message), transfer, kind);
+    }
   }
 
   /**

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { functionsOf } from '../support/steps.js';
 
 const MODULE = new URL('../support/one-call.js', import.meta.url);
-const MOST_LINES = 8214;
-const MOST_PACKAGE_LINES = 31_291;
+const MOST_LINES = 8311;
+const MOST_PACKAGE_LINES = 30_908;
 const MOST_FUNCTIONS = 96;
 const MOST_FILES = 20;
 

@@ -1,7 +1,7 @@
 /** A port to another end of this library. */
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { cloned } from '../../../js/common/copy.js';
+import { plainOf } from '../../../js/common/copy.js';
 import { FrameWriter, entriesOf, isFrame } from '../../../js/wire/frames.js';
 import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
@@ -43,7 +43,13 @@ class PortChannel extends Receiver {
     this.#port = port;
     this.#close = closed;
     this.#writer = new FrameWriter(
-      (frame, transfer) => cloned((said) => port.postMessage(said, transfer ?? []), frame),
+      (frame, transfer = []) => {
+        try {
+          port.postMessage(frame, transfer);
+        } catch {
+          port.postMessage(plainOf(frame), transfer);
+        }
+      },
       ([, , , message], transfer, error) => {
         // Once more, without what could not be moved.
         if (transfer?.length) this.post(message);

@@ -365,7 +365,7 @@ export async function askOutcome(client, way, callId, options) {
     const isBegun = await wait(Math.min(left(), longest), signal, known);
     // The one that there was may be lost by now.
     if (isBegun && !client.connected) continue;
-    if (!isBegun || !client.features.outcomes) return { outcome: 'unknown' };
+    if (!client.connected || !client.features.outcomes) return { outcome: 'unknown' };
     const { sessionId } = client;
     const over = new AbortController();
     /** @type {Response | undefined} */

@@ -145,7 +145,6 @@ export class Endpoint {
   upgrade(transport) {
     this.transport = transport;
     transport.onMessage = (data, ports) => this.receive(data, ports, transport);
-    transport.onUnreadable = () => this.#unread();
     transport.onClose = (cause) => this.lost(cause);
   }
 

@@ -140,8 +140,8 @@ export const FAULTS = [
     room: 'session',
     promise: 'plain data behind a proxy is sent, however long it is',
     file: 'js/common/copy.js',
-    from: 'return clone(read(value));',
-    to: 'return clone(value);',
+    from: 'return structuredClone(plainOf(value), { transfer });',
+    to: 'return structuredClone(value, { transfer });',
     by: 'tests/node/plain-data.test.js',
   },
   {

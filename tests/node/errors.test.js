@@ -142,7 +142,7 @@ describe('connect says', () => {
 
   test('that the other end speaks JSON-RPC', async () => {
     const app = answering(() => ({ jsonrpc: '2.0', id: 1, method: 'ui/initialize' }));
-    await assert.rejects(connect(app, { agent, timeout: 50 }), (error) => {
+    await assert.rejects(connect(app, { agent, timeout: 1000 }), (error) => {
       assertExplains(error, {
         code: 'TIMEOUT',
         message: /it speaks JSON-RPC/,
@@ -156,7 +156,7 @@ describe('connect says', () => {
     const refusal = { code: 'ALREADY_INITIALIZED', message: 'Ann is here', retryable: false };
     const payload = { success: false, error: refusal };
     const app = answering(({ id }) => ({ type: 'initialize-result', id, payload }));
-    await assert.rejects(connect(app, { agent, timeout: 50 }), (error) => {
+    await assert.rejects(connect(app, { agent, timeout: 1000 }), (error) => {
       assertExplains(error, {
         code: 'TIMEOUT',
         message: /it refused, with ALREADY_INITIALIZED: Ann is here\. close\(\)/,

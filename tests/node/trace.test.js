@@ -238,7 +238,8 @@ test('an entry of a frame that stands for nothing is shown as what it is, and pa
     shown.map(([frame, { type, id, payload }]) => [frame, type, id, payload.params ?? payload]),
     [
       [1, 'entry 99 of a frame', 3, ['a', 'b']],
-      [3, 'capabilities/call', 'P.6', {}],
+      // The third frame is the app's: what cannot be read has ended the session.
+      [4, 'capabilities/call', 'P.6', {}],
     ],
   );
 });

@@ -87,16 +87,17 @@ describe('a port and its worker', () => {
     assert.equal(port.close.mock.callCount(), 1);
   });
 
-  test('end with a page’s worker that fails before it speaks, and not after', () => {
+  test('end with a page’s worker that fails before it speaks, and not after', async () => {
     for (const [spoke, message, words] of [
       [false, 'no such file', /^no such file$/],
       [false, '', /script did not load; workers have no import map/],
       [true, 'of its own', undefined],
     ]) {
       const [port, worker] = [listened(), listened()];
-      const { log } = listen(portTransport(port, undefined, worker));
+      const { log, reached } = listen(portTransport(port, undefined, worker));
       if (spoke) port.say('message', { data: 'hello' });
       worker.say('error', { message });
+      await reached(1);
       const closed = log.filter(([kind]) => kind === 'closed');
       assert.equal(closed.length, words ? 1 : 0);
       if (words) assert.match(closed[0][1].message, words);

@@ -17,7 +17,7 @@ const onePass = (/** @type {string} */ project) => `npx --no-install tsc -p ${pr
 const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
 /** Those of them that take longest: many histories, threads, tasks, sockets or arbitrary values. */
 const long = `membership memory server store lists client short-memory pool waiting costs properties
-  repeats byte-streams bounds discover instance`;
+  repeats byte-streams bounds discover instance key-reused last-words patched plain-data`;
 /** What the gateway does on a longer day: several windows, a browser of somebody else, what it has learnt. */
 const longDay = 'apps attach bundle call day handed-over learnt serve share windows';
 const gateway = 'packages/gateway/tests/*.test.js';

@@ -199,9 +199,9 @@ for (const framing of [LINES, HEADERS]) {
       const { transport } = open(framing);
       const cyclic = {};
       cyclic.self = cyclic;
-      for (const message of [undefined, () => 1, 1n, cyclic]) {
+      for (const message of [undefined, 1n, cyclic])
         assert.throws(() => transport.post(message), TypeError);
-      }
+      assert.throws(() => transport.post(() => 1), { name: 'DataCloneError' });
     });
 
     test('in single bytes take time in proportion to their length', async () => {

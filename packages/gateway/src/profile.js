@@ -109,8 +109,8 @@ export function saveSessionCookies(cookies, profile) {
 
 /** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
 export async function restoreSessionCookies(session, profile) {
-  for (const cookie of read(profile, COOKIES) ?? []) {
-    // One that the browser does not take costs no other.
+  for (const cookie of [read(profile, COOKIES) ?? []].flat()) {
+    // One that the browser does not take costs no other: somebody may have written anything there.
     await session.send('Storage.setCookies', { cookies: [cookie] }).catch(() => {});
   }
 }

@@ -256,6 +256,7 @@ typedef struct abp_action {
                       bytes), else 0 */
   abp_fate fate;   /* ABP_RESULT, ABP_SETTLE: what became of the work. Of an ABP_SETTLE whose result
                       has an error, what the result says, if you read it, outweighs this */
+  uint32_t number; /* ABP_REQUEST: the call's id, if that is a number, else 0: abp_number() */
 } abp_action;
 
 /* Takes the next action into *action. Returns 1, or 0 when nothing is left. */

@@ -448,6 +448,7 @@ void calls_pay(struct calls *calls, abp_action *action) {
   call->owed = (uint16_t)left;
   action->kind = (abp_kind)KINDS[__builtin_ctz(debt)];
   action->call = handle_of(call, slot);
+  action->number = call->number;
   action->arg = debt == OWE_CANCEL            ? (uint32_t)ABP_MSG_CANCEL
                 : debt & OWE_ANSWERS          ? (uint32_t)ABP_MSG_CANCEL_RESULT
                 : call->state == COMPLETED    ? (uint32_t)ABP_COMPLETED

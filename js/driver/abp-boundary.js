@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 537018305;
+export const ABI = 980407870;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -157,6 +157,7 @@ export const ACTION_TEXT = 24;
 export const ACTION_LENGTH = 28;
 export const ACTION_CHUNKS = 32;
 export const ACTION_FATE = 36;
+export const ACTION_NUMBER = 40;
 
 /** Where the fields of abp_body lie, in bytes. */
 export const BODY_NAME = 0;

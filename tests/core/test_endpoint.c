@@ -706,6 +706,23 @@ static void late_and_stray_answers_are_counted_and_change_nothing(void **state) 
   abp_free(ep);
 }
 
+static void a_request_says_its_number(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  const abp_id text = {"a", 1, 0};
+  abp_call call;
+  abp_action action;
+  assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+  assert_int_equal(abp_next(ep, &action), 1);
+  assert_int_equal(action.kind, ABP_REQUEST);
+  assert_int_equal(action.number, 1);
+  drain(ep, NULL);
+  assert_int_equal(abp_request(ep, &text, 0, 0, 0, &call), ABP_OK);
+  assert_int_equal(abp_next(ep, &action), 1);
+  assert_int_equal(action.number, 0);
+  abp_free(ep);
+}
+
 static void numbers_never_meet_when_they_wrap(void **state) {
   (void)state;
   abp_endpoint *ep = agent((abp_config){0});
@@ -1312,6 +1329,7 @@ int main(void) {
       cmocka_unit_test(a_hello_that_is_refused_replaces_no_session),
       cmocka_unit_test(a_full_table_turns_calls_down_on_both_sides),
       cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
+      cmocka_unit_test(a_request_says_its_number),
       cmocka_unit_test(numbers_never_meet_when_they_wrap),
       cmocka_unit_test(a_cancel_by_id_leaves_alone_what_has_no_cancel),
       cmocka_unit_test(a_cancel_that_nobody_waits_for_is_answered_by_the_result_alone),

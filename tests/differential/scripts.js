@@ -67,11 +67,12 @@ export class Player {
   #drain(packed) {
     this.#add(packed);
     while (packed > 0) {
-      const words = new Uint32Array(this.x.memory.buffer, this.action << 2, 9);
-      const [, , call, , at, , text, length, chunks] = words;
+      const words = new Uint32Array(this.x.memory.buffer, this.action << 2, 11);
+      const [, , call, , at, , text, length, chunks, , number] = words;
       this.#add(call);
       this.#add(at);
       this.#add(chunks);
+      this.#add(number);
       if (text) this.#text(text, length);
       if (call && this.calls.at(-1) !== call) this.calls.push(call);
       const kind = packed & 255;

@@ -32,6 +32,7 @@ static void drain(int32_t packed) {
     add(taken.call);
     add((uint32_t)taken.at);
     add(taken.chunks);
+    add(taken.number);
     if (taken.text) add_text(taken.text, taken.length);
     if (taken.kind == ABP_SEND || taken.kind == ABP_REFUSE) {
       const char *text = print(ep, 1700000000000.0);

@@ -578,6 +578,29 @@ typedef struct abp_told {
  * to add. As abp_print(): terminated, NULL when memory is short. */
 const char *abp_print_response(abp_endpoint *endpoint, const abp_action *action,
                                const abp_told *told, size_t *length);
+/* What abp_print_response() says, as one number, for two sides that both have a core and so need no
+ * text between them: the error, flags, and from ABP_FAILURE_FATE_SHIFT on the abp_fate. The message
+ * is the error's own (abp_error_message) unless a flag says otherwise. 0 is no failure. */
+typedef uint32_t abp_failure;
+enum {
+  ABP_FAILURE_ERROR = 255,     /* an abp_error */
+  ABP_FAILURE_RETRYABLE = 256, /* the error's `retryable` */
+  ABP_FAILURE_CANCELLED = 512, /* `cancelled` */
+  ABP_FAILURE_THEIRS = 1024,   /* the message is that of the response that was given */
+  ABP_FAILURE_REASON = 2048,   /* the message is the reason that was given here */
+  ABP_FAILURE_FATE_SHIFT = 12
+};
+
+/* As abp_print_response(), but as a number. In place of told->response it takes `theirs`, the
+ * number that the other side has sent; 0 if it has sent none. Of told->reason only the length is
+ * read. Returns 0 if the call has completed and there is no such number: print what there is
+ * instead. */
+abp_failure abp_failure_told(const abp_endpoint *endpoint, const abp_action *action,
+                             const abp_told *told, abp_failure theirs);
+/* A result has come, as the number of its failure: as abp_response_received() with the text that it
+ * stands for. Which message it has makes no difference. A number that stands for none counts as a
+ * response that cannot be read. Errors: ABP_E_UNDRAINED. */
+int abp_outcome_received(abp_endpoint *endpoint, const abp_id *id, abp_failure failure);
 /* The error of a call that an input has rejected with this negative code; `parent`: whether it was
  * to be made on behalf of another. */
 abp_error abp_status_error(const abp_endpoint *endpoint, int status, int parent);

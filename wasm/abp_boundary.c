@@ -228,6 +228,13 @@ abp_packed response_received(abp_endpoint *ep, uint32_t id_length, abp_call_numb
   if (status == ABP_E_MEMORY) status = abp_result_received(ep, id, ABP_COMPLETED);
   return first(ep, status);
 }
+/* The same, if the response came as a number. */
+EXPORT("outcome_received")
+abp_packed outcome_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                            abp_failure theirs) {
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_outcome_received(ep, id, theirs));
+}
 /* The response, which is no success, is in the scratch. */
 EXPORT("finish_with_response")
 abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length) {
@@ -281,6 +288,23 @@ const char *print_response(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fa
                          (int)(how & 1),
                          (int)(how & 2)};
   return abp_print_response(ep, &of, &told, &printed);
+}
+/* The same as a number: `theirs` is that of the response, 0 if there is none. `how`, too: 4 there
+ * is a reason, 8 that is not empty. */
+EXPORT("failure")
+abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
+                    abp_failure theirs, uint32_t how) {
+  const abp_action of = {.kind = kind, .arg = arg, .fate = fate};
+  const abp_told told = {.reason = how & 4 ? "" : NULL,
+                         .reason_length = how >> 3 & 1,
+                         .expired = (int)(how & 1),
+                         .repeatable = (int)(how & 2)};
+  return abp_failure_told(ep, &of, &told, theirs);
+}
+/* The texts of an error, terminated; empty if there is no such error. */
+EXPORT("error_name") const char *error_name(uint32_t error) { return abp_error_name((int)error); }
+EXPORT("error_message") const char *error_message(uint32_t error) {
+  return abp_error_message((int)error);
 }
 EXPORT("status_error") abp_error status_error(abp_endpoint *ep, int32_t status, int32_t parent) {
   return abp_status_error(ep, status, parent);

@@ -146,9 +146,9 @@ const listOf = (texts) => linesOf(texts.map((text) => `'${text}'`));
 const tableOf = (as, entries) =>
   `// prettier-ignore\nexport const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
 
-/** Handles and the numbers of calls are 0 where there is none. */
+/** Handles, the numbers of calls and of failures are 0 where there is none. */
 const brand = (type) =>
-  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
+  `/** @typedef {${/_(call|task|number|failure)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
 
 function generate(name) {
   const { folder, headers, boundary, structs, words = {} } = MODULES[name];

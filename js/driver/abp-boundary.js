@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 980407870;
+export const ABI = 699250067;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -16,6 +16,7 @@ export const ABI = 980407870;
 /** @typedef {Brand<'abp_message'>} Message */
 /** @typedef {Brand<'abp_session'>} Session */
 /** @typedef {Brand<'abp_call_flag'>} CallFlag */
+/** @typedef {0 | Brand<'abp_failure'>} Failure */
 /** @typedef {Brand<'abp_counter'>} Counter */
 /** @typedef {Brand<'abp_packed'>} Packed */
 /** @typedef {0 | Brand<'abp_call_number'>} CallNumber */
@@ -121,6 +122,12 @@ export const SESSION_LOST = /** @type {Session} */ (5);
 export const WANTS_PROGRESS = /** @type {CallFlag} */ (1);
 export const WANTS_STREAM = /** @type {CallFlag} */ (2);
 export const ASIDE = /** @type {CallFlag} */ (4);
+export const FAILURE_ERROR = 255;
+export const FAILURE_RETRYABLE = 256;
+export const FAILURE_CANCELLED = 512;
+export const FAILURE_THEIRS = 1024;
+export const FAILURE_REASON = 2048;
+export const FAILURE_FATE_SHIFT = 12;
 export const IN_FLIGHT_OUT = /** @type {Counter} */ (0);
 export const IN_FLIGHT_IN = /** @type {Counter} */ (1);
 export const REMEMBERED = /** @type {Counter} */ (2);
@@ -232,10 +239,14 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, flags: number, fault: ErrorCode) => Packed} take
  * @property {(ep: Pointer<'abp_endpoint'>) => number} received
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, length: number) => Packed} response_received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, theirs: Failure) => Packed} outcome_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, length: number) => Packed} finish_with_response
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
  * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, call: Handle, chunks: number, at: number, unix_ms: number, name: number, payload: number, token: number, key: number, repeats: number, input: number) => number} print_body
  * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, response_length: number, reason_length: number, how: number) => number} print_response
+ * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, theirs: Failure, how: number) => Failure} failure
+ * @property {(error: number) => number} error_name
+ * @property {(error: number) => number} error_message
  * @property {(ep: Pointer<'abp_endpoint'>, status: number, parent: number) => ErrorCode} status_error
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => CallNumber} number

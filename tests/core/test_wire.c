@@ -1324,6 +1324,144 @@ static void what_a_call_without_success_is_told_is_composed_in_one_place(void **
   }
 }
 
+/* What abp_print_response() prints of such a number, if the texts of others are these. */
+static void worded(abp_failure failure, const char *theirs, const char *reason, char *text,
+                   size_t size) {
+  const int error = (int)(failure & ABP_FAILURE_ERROR);
+  const uint32_t fate = failure >> ABP_FAILURE_FATE_SHIFT;
+  const int length = snprintf(
+      text, size,
+      "{\"success\":false,%s\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"retryable\":%s}",
+      failure & ABP_FAILURE_CANCELLED ? "\"cancelled\":true," : "", abp_error_name(error),
+      failure & ABP_FAILURE_THEIRS   ? theirs
+      : failure & ABP_FAILURE_REASON ? reason
+                                     : abp_error_message(error),
+      failure & ABP_FAILURE_RETRYABLE ? "true" : "false");
+  snprintf(text + length, size - (size_t)length, fate ? ",\"metadata\":{\"outcome\":\"%s\"}}" : "}",
+           abp_fate_name((int)fate));
+}
+
+/* Each number that says what became of a call, by error, `retryable`, `cancelled` and fate. */
+enum { NUMBERS = (ABP_ERROR_COUNT - 1) * 4 * (ABP_FATE_FAILED + 1) };
+static abp_failure nth_number(uint32_t n) {
+  const uint32_t fate = n % (ABP_FATE_FAILED + 1), flags = n / (ABP_FATE_FAILED + 1);
+  return (1 + flags / 4) | (flags & 1 ? ABP_FAILURE_RETRYABLE : 0) |
+         (flags & 2 ? ABP_FAILURE_CANCELLED : 0) | fate << ABP_FAILURE_FATE_SHIFT;
+}
+
+static void says_the_same(abp_endpoint *ep, const abp_action *action, abp_failure theirs) {
+  static const char *const reasons[] = {NULL, "", "why"};
+  char response[256], wanted[256];
+  worded(theirs | ABP_FAILURE_THEIRS, "theirs", NULL, response, sizeof response);
+  for (uint32_t i = 0; i < 12; i++) {
+    const char *reason = reasons[i / 4];
+    const abp_told told = {theirs ? response : NULL,
+                           theirs ? strlen(response) : 0,
+                           reason,
+                           reason ? strlen(reason) : 0,
+                           i & 1,
+                           i >> 1 & 1};
+    const abp_failure failure = abp_failure_told(ep, action, &told, theirs);
+    size_t length;
+    const char *text = abp_print_response(ep, action, &told, &length);
+    if (failure) {
+      worded(failure, "theirs", reason, wanted, sizeof wanted);
+      assert_string_equal(text, wanted);
+    } else {
+      assert_false(theirs);
+      assert_int_equal(action->arg, ABP_COMPLETED);
+      assert_non_null(strstr(text, "not an ABP response"));
+    }
+  }
+}
+
+static void what_a_call_is_told_is_the_same_as_a_number_and_as_text(void **state) {
+  (void)state;
+  static const abp_kind KINDS[] = {ABP_RESULT, ABP_SETTLE};
+  abp_endpoint *const roles[] = {pair.agent.endpoint, pair.app.endpoint};
+  for (uint32_t role = 0; role < 2; role++) {
+    abp_action action = {.kind = ABP_REFUSE};
+    for (action.arg = 1; action.arg < ABP_ERROR_COUNT; action.arg++) {
+      says_the_same(roles[role], &action, 0);
+      says_the_same(roles[role], &(const abp_action){.kind = ABP_REQUEST, .arg = action.arg}, 0);
+    }
+    /* Each number meets each kind and outcome; the fates that are known here take turns. */
+    for (uint32_t kind = 0; kind < 2; kind++) {
+      for (uint32_t arg = ABP_PENDING; arg <= ABP_FAILED; arg++) {
+        action = (abp_action){.kind = KINDS[kind], .arg = arg};
+        for (uint32_t fate = ABP_FATE_NONE; fate <= ABP_FATE_FAILED; fate++) {
+          action.fate = (abp_fate)fate;
+          says_the_same(roles[role], &action, 0);
+        }
+        for (uint32_t n = 0; n < NUMBERS; n++) {
+          action.fate = (abp_fate)(n / (ABP_FATE_FAILED + 1) % (ABP_FATE_FAILED + 1));
+          says_the_same(roles[role], &action, nth_number(n));
+        }
+      }
+    }
+  }
+}
+
+/* Answers a call of the agent's, and returns what comes of it: each action, and what is counted. */
+static uint64_t comes_of(const char *json, abp_failure number) {
+  close_pair(NULL);
+  assert_int_equal(open_pair(NULL), 0);
+  abp_endpoint *agent = pair.agent.endpoint;
+  abp_call made;
+  abp_action action;
+  assert_int_equal(abp_request(agent, NULL, 0, 0, 0, &made), ABP_OK);
+  const abp_id id = {NULL, 0, abp_number(agent, made)};
+  if (!json) assert_int_equal(abp_outcome_received(agent, &id, number), ABP_E_UNDRAINED);
+  while (abp_next(agent, &action)) {
+  }
+  assert_int_equal(json ? abp_response_received(agent, &id, json, strlen(json))
+                        : abp_outcome_received(agent, &id, number),
+                   ABP_OK);
+  uint64_t came = abp_count(agent, ABP_MALFORMED);
+  while (abp_next(agent, &action))
+    came = came * 1000003 + ((uint32_t)action.kind | action.arg << 8 | (uint32_t)action.fate << 16 |
+                             (uint32_t)action.released << 24);
+  return came;
+}
+
+static void an_outcome_that_comes_as_a_number_is_read_as_its_response_is(void **state) {
+  (void)state;
+  char response[256];
+  for (uint32_t n = 0; n < NUMBERS; n++) {
+    const abp_failure number = nth_number(n);
+    worded(number, NULL, NULL, response, sizeof response);
+    const uint64_t wanted = comes_of(response, 0);
+    assert_true(comes_of(NULL, number) == wanted);
+    /* Where its message is makes no difference. */
+    assert_true(comes_of(NULL, number | (n & 1 ? ABP_FAILURE_THEIRS : ABP_FAILURE_REASON)) ==
+                wanted);
+  }
+}
+
+static void a_number_that_is_no_outcome_counts_as_a_response_that_cannot_be_read(void **state) {
+  (void)state;
+  static const abp_failure NONE[] = {
+      0,
+      ABP_FAILURE_CANCELLED,
+      ABP_ERROR_COUNT,
+      ABP_FAILURE_ERROR,
+      ABP_CANCELLED_ERROR | (ABP_FATE_FAILED + 1) << ABP_FAILURE_FATE_SHIFT,
+      ABP_CANCELLED_ERROR | 8 << ABP_FAILURE_FATE_SHIFT,
+      ABP_CANCELLED_ERROR | 1u << 31,
+      UINT32_MAX,
+  };
+  const abp_action action = {.kind = ABP_SETTLE, .arg = ABP_CANCELLED, .fate = ABP_FATE_STOPPED};
+  const uint64_t wanted = comes_of("[", 0);
+  for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+    assert_true(comes_of(NULL, NONE[i]) == wanted);
+    assert_int_equal(abp_count(pair.agent.endpoint, ABP_MALFORMED), 1);
+    const abp_failure failure =
+        abp_failure_told(pair.agent.endpoint, &action, &(const abp_told){0}, NONE[i]);
+    assert_int_equal(failure, ABP_CANCELLED_ERROR | ABP_FAILURE_CANCELLED |
+                                  ABP_FATE_STOPPED << ABP_FAILURE_FATE_SHIFT);
+  }
+}
+
 static void an_input_that_was_rejected_has_an_error(void **state) {
   (void)state;
   abp_endpoint *agent = pair.agent.endpoint;
@@ -1373,6 +1511,9 @@ int main(void) {
       TEST(a_response_by_itself_is_read_as_in_its_message),
       TEST(a_handler_may_settle_with_a_response),
       TEST(what_a_call_without_success_is_told_is_composed_in_one_place),
+      TEST(what_a_call_is_told_is_the_same_as_a_number_and_as_text),
+      TEST(an_outcome_that_comes_as_a_number_is_read_as_its_response_is),
+      TEST(a_number_that_is_no_outcome_counts_as_a_response_that_cannot_be_read),
       TEST(an_input_that_was_rejected_has_an_error),
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),

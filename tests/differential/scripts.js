@@ -7,7 +7,7 @@
 import { CONFIG } from '../../js/driver/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id response_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect value_received goes_on postpone begin take finish_with_response'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id response_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect value_received goes_on postpone begin take finish_with_response outcome_received failure'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -123,6 +123,8 @@ export class Player {
       case 'progress_wanted':
       case 'stream_wanted':
         return this.#add(x[name](this.ep, a));
+      case 'failure':
+        return this.#add(x.failure(this.ep, a, b, c, d, e));
       default:
         return this.#drain(x[name](this.ep, ...args));
     }
@@ -218,7 +220,17 @@ export function script(seed, player, write) {
     const outcome = one(['running', 'stopped', 'finished', 'unknown', 'odd']);
     return JSON.stringify({ success, cancelled, error: { code }, metadata: { outcome } });
   };
+  /** An outcome as a number: mostly one that is one. */
+  const outcome = () => (pick(8) ? 1 + pick(17) + 256 * pick(16) + 4096 * pick(7) : pick(2 ** 30));
   const STEPS = [
+    [
+      2,
+      () => {
+        const [args, text] = key();
+        does('outcome_received', [...args, outcome()], text);
+      },
+    ],
+    [1, () => does('failure', [4 + pick(4), pick(8), pick(7), pick(2) && outcome(), pick(16)])],
     [1, () => does('take', [pick(2), pick(4)])],
     [
       1,

@@ -115,6 +115,8 @@ int main(void) {
     case 30: drain(begin(ep, a[1])); break;
     case 31: drain(take(ep, a[1], a[2])); break;
     case 32: drain(finish_with_response(ep, a[1], a[2])); break;
+    case 33: drain(outcome_received(ep, a[1], a[2], a[3])); break;
+    case 34: add(failure(ep, a[1], a[2], a[3], a[4], a[5])); break;
     default: return 2;
     }
   }

@@ -52,6 +52,9 @@ static void look_in(struct side *side, struct bytes *bytes) {
   abp_progress_wanted(ep, call);
   abp_error_retryable(code);
   REQUIRE(abp_error_name(code) && abp_error_message(code));
+  const abp_action action = {.kind = take8(bytes) % 16, .arg = take8(bytes), .fate = call & 7};
+  const abp_failure failure = abp_failure_told(ep, &action, &(const abp_told){0}, take32(bytes));
+  REQUIRE((failure & ABP_FAILURE_ERROR) < ABP_ERROR_COUNT);
 }
 
 static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
@@ -100,7 +103,8 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
     return;
   case 10:
     id = take_id(bytes);
-    side_drain(side, abp_result_received(ep, &id, (abp_outcome)take8(bytes)));
+    side_drain(side, op & 128 ? abp_outcome_received(ep, &id, take32(bytes))
+                              : abp_result_received(ep, &id, (abp_outcome)take8(bytes)));
     return;
   case 11: side_drain(side, abp_send_failed(ep, take_handle(side, bytes))); return;
   case 12:

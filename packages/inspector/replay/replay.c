@@ -269,6 +269,7 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
     const struct json_slice response = text_of(player, in, "response");
     return abp_response_received(ep, &id, response.text ? response.text : "", response.length);
   }
+  if (IS("outcome_received")) return abp_outcome_received(ep, &id, u32_of(in, "theirs"));
   if (IS("finish_with_response")) {
     const struct json_slice response = text_of(player, in, "response");
     return abp_finish_with_response(ep, call, response.text ? response.text : "", response.length);

@@ -429,6 +429,8 @@ int abp_goes_on(abp_endpoint *endpoint, abp_call call);
 /* 1 if the handler of a call has begun its work, which it may have ended, else 0; 0 for a void
  * handle. */
 int abp_has_begun(const abp_endpoint *endpoint, abp_call call);
+/* 1 if the handler of a call has returned or will never run, else 0; 1 for a void handle. */
+int abp_has_ended(const abp_endpoint *endpoint, abp_call call);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 /* What became of a call that was received: in this session or in an older one of this endpoint, as

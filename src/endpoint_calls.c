@@ -314,6 +314,11 @@ COLD int abp_has_begun(const abp_endpoint *ep, abp_call call) {
   return call_is_over(c->state) ? c->fate != ABP_FATE_UNSTARTED : c->state > PREPARING;
 }
 
+COLD int abp_has_ended(const abp_endpoint *ep, abp_call call) {
+  const uint32_t slot = calls_slot(&ep->calls, call);
+  return slot == NO_CALL || call_is_over(table_call(&ep->calls.table, slot)->state);
+}
+
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !(abp_features(ep) & ABP_PROGRESS)) return 0;

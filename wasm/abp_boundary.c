@@ -122,6 +122,9 @@ abp_packed progress_received(abp_endpoint *ep, uint32_t id_length, abp_call_numb
 EXPORT("has_begun") int32_t has_begun(abp_endpoint *ep, abp_call call) {
   return abp_has_begun(ep, call);
 }
+EXPORT("has_ended") int32_t has_ended(abp_endpoint *ep, abp_call call) {
+  return abp_has_ended(ep, call);
+}
 EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, abp_call call) {
   return abp_progress_wanted(ep, call);
 }

@@ -8,7 +8,7 @@ import { INPUT, elicitationMethod, readResponse } from '../wire/messages.js';
  * @returns {Promise<any>} the response
  */
 export async function answerTo(call, client) {
-  const { name, params, options, endpoint, signal, rare } = call;
+  const { name, params, options, endpoint, signal } = call;
   // It was withdrawn while this was loaded.
   signal.throwIfAborted();
   const { timeout } = options;
@@ -21,6 +21,6 @@ export async function answerTo(call, client) {
         );
   if (isStream(value)) value = await endpoint.sendStream(call, value);
   const response = { success: true, ...(readResponse(value) ?? { data: value }) };
-  rare.transfer = markedTransfer(value) ?? transferOf(response.data);
+  call.ensureExtra().transfer = markedTransfer(value) ?? transferOf(response.data);
   return response;
 }

@@ -1,5 +1,6 @@
 /** The capabilities that an agent knows its app to have, within bounds. */
 import { firstOf, getOwn } from '../common/values.js';
+import { isRepeatable } from '../wire/messages.js';
 
 /** Capabilities of an app that are kept, and characters of the name of one. */
 const MAX_CAPABILITIES = 4096;
@@ -28,7 +29,18 @@ const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LEN
 
 /** They are kept by name. @extends {Map<string, CapabilityInfo>} */
 export class CapabilityList extends Map {
-  /** Takes descriptions in place of those of the same names, as long as there is room. @param {unknown} list */
+  /**
+   * Whether a capability says that it may run twice.
+   * @param {any} name
+   */
+  repeatable(name) {
+    return isRepeatable(this.get(name)?.annotations);
+  }
+
+  /**
+   * Takes descriptions in place of those of the same names, as long as there is room.
+   * @param {unknown} list
+   */
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');

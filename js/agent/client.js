@@ -7,9 +7,9 @@ import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/err
 import { isHighWaterMark, misfit } from '../common/check-options.js';
 import { development, tell } from '../common/development.js';
 import { cloneOf } from '../common/copy.js';
-import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
+import { EMPTY, MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
-import { NOTHING, makeCall } from '../session/call.js';
+import { makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
@@ -20,7 +20,6 @@ import {
   LIST_CHANGED,
   elicitationMethod,
   isOpen,
-  isRepeatable,
   progressInfo,
   unstarted,
 } from '../wire/messages.js';
@@ -210,8 +209,6 @@ export class Client {
   #unwatch = () => {};
   /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
   #settle;
-  /** The last message that came while the handshake was under way. @type {unknown} */
-  #heard;
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
@@ -317,26 +314,24 @@ export class Client {
           ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
         limits,
         transport,
-        callee: this.#side,
-        side: this.#side,
+        owner: this.#owns,
+        capabilities: this.#capabilities,
         observers: this.#observers,
       });
       this.#endpoint = endpoint = made;
-      this.#heard = undefined;
       this.#closed = false;
       this.#unwatch = watchIframe(iframe, made);
       timer = setTimeout(() => this.#unanswered(made), EARLY);
       for (const [name, value] of Object.entries(hello)) made.core.describe(name, value);
-      const { machine } = made;
-      machine.advance();
+      made.advance();
       // The handshake keeps the process alive.
-      machine.wait(1);
+      made.wait(1);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
         // To the core 0 is the default.
-        machine.feed((x, pointer) => x.connect(pointer, limit || MAX_TIMER));
+        made.feed(made.core.x.connect, undefined, limit || MAX_TIMER);
       });
-      machine.wait(-1);
+      made.wait(-1);
       if (problem) throw problem;
     } catch (error) {
       if (endpoint) endpoint.dispose();
@@ -361,7 +356,7 @@ export class Client {
   #unanswered(endpoint) {
     const { transport, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = { ...this.#way, stranger, heard: this.#heard, unread: counters.malformed };
+    const known = { ...this.#way, stranger, heard: endpoint.heard, unread: counters.malformed };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
     return explained(({ errorOf }) => errorOf(known, isWaiting), true);
   }
@@ -397,6 +392,7 @@ export class Client {
    * else say(`${result.error.message}: ${result.metadata?.outcome}`); // 'stopped', 'finished', …
    */
   call(name, ...rest) {
+    if (typeof name === 'string' && rest.length < 2) return this.#call(name, rest[0] ?? {}, EMPTY);
     return this.#checked(name, rest);
   }
 
@@ -455,7 +451,7 @@ export class Client {
    */
   #checked(name, [params = {}, given, more], stream) {
     /** @type {CallOptions} */
-    const options = given ?? NOTHING;
+    const options = given ?? EMPTY;
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
     const odd = misfit(options, CALL_OPTIONS);
@@ -494,7 +490,7 @@ export class Client {
    */
   async #callAgain(name, params, options) {
     // What may run twice need not be remembered.
-    if (this.features.outcomes && !this.#side.repeatable?.(name))
+    if (this.features.outcomes && !this.#capabilities.repeatable(name))
       options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
     const { memory } = this;
     const sent = [Date.now(), performance.now()];
@@ -620,11 +616,11 @@ export class Client {
   }
 
   /**
-   * What the endpoint asks. It answers the app, too: its questions, and its reading of a call's input.
-   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee}
+   * What its endpoint asks for. The agent answers its app, too: its questions, and its reading of a call's input.
+   * @type {import('../session/endpoint.js').Owner}
    */
-  #side = {
-    rejectionFor: (call) => {
+  #owns = {
+    accepts: (call) => {
       const { name, options, endpoint } = call;
       // Without a window it would be a question, for which a clock stands still.
       if (name === INPUT)
@@ -636,7 +632,7 @@ export class Client {
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;
     },
-    start: async (call) => {
+    run: async (call) => {
       let response;
       try {
         response = await (await loadPart(import('./answers.js'))).answerTo(call, this);
@@ -644,10 +640,24 @@ export class Client {
         response = call.thrown(error);
       }
       // From now on the clock of the call about which it was asked runs again.
-      call.endpoint.machine.advance();
+      call.endpoint.advance();
       if (!call.hasEnded) call.finish(response);
     },
-    onSession: (state, message) => {
+    finished: (call, response) => {
+      if (!call.resolve || !isOpen(response.metadata?.outcome)) return;
+      const { callId } = call;
+      /** @type {Promise<unknown> | undefined} */
+      let settled;
+      // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not
+      // known yet may be later.
+      const get = () =>
+        (settled ??= this.outcome(callId, { settled: true }).then((became) => {
+          if (isOpen(became.outcome)) settled = undefined;
+          return became;
+        }));
+      Object.defineProperty(response, 'settled', { get });
+    },
+    session: (state, message) => {
       const endpoint = this.#endpoint;
       const { signal } = this.#way.attempt;
       const settle = this.#settle;
@@ -674,26 +684,7 @@ export class Client {
         if (this.#options.reconnect && !signal.aborted) this.#restore();
       }
     },
-    onEnd: () => this.#unwatch(),
-    repeatable: (/** @type {any} */ name) =>
-      isRepeatable(this.#capabilities.get(name)?.annotations),
-    later: (response, call) => {
-      if (!isOpen(response.metadata.outcome)) return;
-      const { callId } = call;
-      /** @type {Promise<unknown> | undefined} */
-      let settled;
-      // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not known yet may be later.
-      const get = () =>
-        (settled ??= this.outcome(callId, { settled: true }).then((became) => {
-          if (isOpen(became.outcome)) settled = undefined;
-          return became;
-        }));
-      Object.defineProperty(response, 'settled', { get });
-    },
-    onMessage: (message) => {
-      if (this.#settle) this.#heard = message;
-    },
-    onReport: (payload, call) => {
+    progress: (payload, call) => {
       const info = progressInfo(payload);
       // A frame named the call by its number.
       if (call) info.operationId ??= call.callId;
@@ -702,12 +693,12 @@ export class Client {
         : (this.#onProgress.get(info.operationId) ?? this.onProgress);
       invokeReportingErrors(listener, info);
     },
-    onNotification: (event, data) => {
-      if (event === LIST_CHANGED) {
+    notification: (event, data) => {
+      if (event === LIST_CHANGED)
         invokeReportingErrors(this.onCapabilitiesChanged, this.#capabilities.merge(data));
-      }
-      return this.onNotification?.(event, data);
+      invokeReportingErrors(this.onNotification, event, data);
     },
+    ended: () => this.#unwatch(),
   };
 
   /** @param {Endpoint} endpoint @param {unknown} payload of the `initialize-result` @returns {string | undefined} what it lacks */
@@ -729,7 +720,7 @@ export class Client {
       endpoint.has(abp.OUTCOMES) && typeof id === 'string' && rememberFor > 0
         ? { id, rememberFor }
         : undefined;
-    this.#capabilities = new CapabilityList();
+    endpoint.capabilities = this.#capabilities = new CapabilityList();
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }

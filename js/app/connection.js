@@ -3,15 +3,14 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors, loadPart } from '../common/errors.js';
 import { cloneOf } from '../common/copy.js';
 import { getOwn } from '../common/values.js';
-import { unless } from '../common/waiting.js';
-import * as FrameKind from '../wire/frame-kinds.js';
-import { checkedProgress } from '../wire/messages.js';
-import { complete, start } from './work.js';
-import { beginAfter } from './waits.js';
+import { OUTCOME, checkedProgress } from '../wire/messages.js';
+import { contextOf } from './context.js';
+import { beginAfter, complete, runHandler } from './handler.js';
 import { portTransport } from '../transports/port.js';
 import { sessionOf } from './session-of.js';
 
 /** @import { Call } from '../session/call.js' */
+/** @import { Owner } from '../session/endpoint.js' */
 
 /** Characters of what an agent is known by; who says more is not known again. */
 const MAX_OWNER = 256;
@@ -26,8 +25,11 @@ const MAX_OWNER = 256;
  * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features what it accepts from the app
  */
 
-/** One agent's connection to an app: an endpoint that is its own delegate. */
-export class Connection extends Endpoint {
+/**
+ * One agent's connection to an app: the owner of an endpoint.
+ * @implements {Owner}
+ */
+export class Connection {
   /** @type {Session | undefined} */
   #session;
   /** The id of the `initialize` by which its session began. @type {unknown} */
@@ -47,12 +49,15 @@ export class Connection extends Endpoint {
    *   memory?: () => Promise<import('../types/parts.js').Memory>,
    *   named?: { id: string, rememberFor: number },
    *   observers?: import('../session/observers.js').Observers,
-   * }} options `memory` is what is remembered for agents that come back, and `named` what they are told of the memory of keys
+   * }} options `memory` is what is remembered for agents that come back, and `named` what they are told of the
+   *   memory of keys
    */
   constructor(options) {
-    const { registry, transport, upgrade, memory } = options;
-    super({
-      ...options,
+    const { registry, transport, upgrade, memory, limits, restart, observers } = options;
+    this.#options = options;
+    /** How its agent came. The port that is offered replaces it, until the session ends. */
+    this.first = transport;
+    this.endpoint = new Endpoint({
       role: abp.APP,
       features:
         abp.NOTIFICATIONS |
@@ -60,77 +65,95 @@ export class Connection extends Endpoint {
         abp.ELICITATION |
         abp.DYNAMIC_CAPABILITIES |
         (upgrade === 'none' ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
-      callee: registry,
+      limits,
+      restart,
+      transport,
+      owner: this,
+      capabilities: registry,
+      offer: (sessionId) => this.#offer(sessionId),
+      observers,
     });
-    this.#options = options;
-    /** How its agent came. The port that is offered replaces it, as `transport`, until the session ends. */
-    this.first = transport;
-    this.prepare = transport.prepare;
-    if (memory) {
-      this.machine.kept = 1;
-      this.recall = (/** @type {Call} */ call, /** @type {() => unknown} */ run) =>
-        beginAfter(call, memory(), (kept) => kept.recall(this, call, run));
-      this.keep = (/** @type {string} */ callId, /** @type {object} */ said) =>
-        void memory().then(
-          (kept) => kept.keep(this, callId, said),
-          () => {},
-        );
-    }
+    if (memory) this.endpoint.kept = 1;
     registry.attend?.(this);
   }
 
-  start = start;
-  complete = complete;
-
-  /** What an app may look at of its sessions, for debugging. */
-  get endpoint() {
-    return this;
-  }
-
-  /** @param {Call} call @returns {AsyncIterableIterator<unknown>} what the agent streams to its handler */
-  input(call) {
-    return this.stream(
-      ({ InputStream }) => new InputStream(call),
-      (loading) => unless(call.signal, loading),
-    );
+  /** Whether there is a session. */
+  get ready() {
+    return this.endpoint.ready;
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
   refresh() {
     const { app, registry, named } = this.#options;
-    this.core.describe('app', registry.app ?? app);
-    this.core.describe('capabilities', registry.list());
-    this.core.describe('memory', named);
+    const { core } = this.endpoint;
+    core.describe('app', registry.app ?? app);
+    core.describe('capabilities', registry.list());
+    core.describe('memory', named);
+  }
+
+  // --- What its endpoint asks for ------------------------------------------------------------------
+
+  /** @param {Call} call */
+  accepts(call) {
+    return this.#options.registry.rejectionFor(call);
   }
 
   /**
-   * Answers the handshake, and offers a port with it. This document made the port, so whoever holds its other end speaks
-   * to this document and no other.
-   * @param {any} message
-   * @param {import('../transports/transport.js').Transport} via
+   * Calls the handler of a call, or answers in its place what is remembered.
+   * @param {Call} call
+   * @returns {unknown}
    */
-  onHandshake(message, via) {
-    const { sessionId } = message.payload;
-    let ports;
-    if (this.has(abp.PORT) && this.#offered !== sessionId) {
-      this.#leavePort();
-      const { port1, port2 } = new MessageChannel();
-      this.#offered = sessionId;
-      this.upgrade(portTransport(port1));
-      ports = [port2];
-    }
-    this.post(message, ports, undefined, via);
+  answer(call) {
+    const { registry, memory } = this.#options;
+    if (!memory || (call.options.idempotencyKey === undefined && call.name !== OUTCOME))
+      return registry.run(call, contextOf(call));
+    const run = () => registry.run(call, contextOf(call));
+    return beginAfter(call, memory(), (kept) => kept.recall(this, call, run));
+  }
+
+  run = runHandler;
+  finished = complete;
+
+  /**
+   * Keeps what a handler said of its work, for those who ask later.
+   * @param {string} callId
+   * @param {{ report?: unknown, progress?: object }} said
+   */
+  keep(callId, said) {
+    this.#options.memory?.().then(
+      (kept) => kept.keep(this.endpoint, callId, said),
+      () => {},
+    );
+  }
+
+  /**
+   * Makes the port that the answer to the handshake offers. This document made it, so whoever holds its other end
+   * speaks to this document and no other.
+   * @param {unknown} sessionId
+   */
+  #offer(sessionId) {
+    if (this.#offered === sessionId) return undefined;
+    this.#leavePort();
+    const { port1, port2 } = new MessageChannel();
+    this.#offered = sessionId;
+    this.endpoint.upgrade(portTransport(port1));
+    return [port2];
   }
 
   /** Closes the port that was offered, if there is one. */
   #leavePort() {
-    if (this.transport === this.first) return;
-    this.transport.close();
-    this.upgrade(this.first);
+    const { endpoint, first } = this;
+    if (endpoint.transport === first) return;
+    endpoint.transport.close();
+    endpoint.upgrade(first);
   }
 
-  /** @type {(state: abp.Session, message?: unknown) => void} `message` is the `initialize` by which a session begins */
-  onSession = (state, message) => {
+  /**
+   * @param {abp.Session} state
+   * @param {unknown} [message] the `initialize` by which a session begins
+   */
+  session(state, message) {
+    const { endpoint } = this;
     const { onSession, onSessionEnd } = this.#options;
     if (this.#session) {
       const ended = this.#session;
@@ -138,9 +161,9 @@ export class Connection extends Endpoint {
       invokeReportingErrors(onSessionEnd, ended);
     }
     if (state !== abp.SESSION_READY) {
-      const port = this.transport;
+      const port = endpoint.transport;
       // What is still to be said of it goes there, too.
-      return queueMicrotask(() => port === this.transport && this.#leavePort());
+      return queueMicrotask(() => port === endpoint.transport && this.#leavePort());
     }
     this.hello = getOwn(message, 'id');
     const { owner, ...session } = sessionOf(getOwn(message, 'payload'));
@@ -149,58 +172,64 @@ export class Connection extends Endpoint {
       ...session,
       origin: this.first.origin,
       features: {
-        notifications: this.has(abp.NOTIFICATIONS),
-        progress: this.has(abp.PROGRESS),
-        elicitation: this.has(abp.ELICITATION),
+        notifications: endpoint.has(abp.NOTIFICATIONS),
+        progress: endpoint.has(abp.PROGRESS),
+        elicitation: endpoint.has(abp.ELICITATION),
       },
     };
     invokeReportingErrors(onSession, this.#session);
-  };
+  }
 
-  onEnd() {
-    this.onSession(abp.SESSION_CLOSED);
+  /** Nothing is sent or received any more. */
+  ended() {
+    this.session(abp.SESSION_CLOSED);
     this.#options.onEnd(this);
   }
 
-  /** Ends its session. @param {string} [reason] given to the calls that end with it @override */
-  close(reason) {
-    this.closing = reason;
-    super.close();
-  }
-
-  /** @param {object} info @param {unknown} token names it; true is the id of the call @param {abp.Handle} [handle] of its call, if it has one */
-  sendProgress(info, token, handle = 0) {
-    const isById = handle && token === true;
-    const frames = isById ? this.frames : undefined;
-    const number = frames && this.core.number(handle);
-    if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
-    const said = { progress: isById ? undefined : token };
-    const message = this.core.print(said, abp.REPORT, handle);
-    message.payload = { ...info, ...message.payload };
-    return this.say(message, { kind: 'droppable' });
-  }
-
-  /** Sends the agent a notification, if it takes any. @param {string} event @param {unknown} [data] */
-  notify(event, data) {
-    if (!this.has(abp.NOTIFICATIONS)) return;
-    const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
-    // A program may name it by anything that can be sent.
-    message.payload.event = event;
-    this.say(message);
-  }
-
-  /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */
-  notifyProgress(info) {
-    const checked = checkedProgress('notifyProgress', info);
-    if (!checked || !this.has(abp.PROGRESS)) return;
-    const { operationId, ...said } = checked;
-    this.sendProgress(said, operationId ?? null);
-  }
-
-  /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */
-  async elicit(request, parent, about) {
+  /**
+   * Asks the agent a question.
+   * @param {unknown} request
+   * @param {abp.Handle} [parent]
+   * @param {string} [about]
+   */
+  async question(request, parent, about) {
     request = cloneOf(request);
     const { ask } = await loadPart(import('./questions.js'));
-    return ask(this, this.#session?.allowedRequests, request, parent, about);
+    return ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
+  }
+
+  // --- What the app tells its agent ----------------------------------------------------------------
+
+  /**
+   * Sends the agent a notification, if it takes any.
+   * @param {string} event
+   * @param {unknown} [data]
+   */
+  notify(event, data) {
+    const { endpoint } = this;
+    if (!endpoint.has(abp.NOTIFICATIONS)) return;
+    const message = endpoint.core.print({ name: '', value: data }, abp.NOTIFY);
+    // A program may name it by anything that can be sent.
+    message.payload.event = event;
+    endpoint.line.control(message);
+  }
+
+  /**
+   * Asks the agent a question that belongs to no call.
+   * @param {unknown} request
+   */
+  elicit(request) {
+    return this.question(request);
+  }
+
+  /**
+   * Sends the agent progress that belongs to no call, if it takes any.
+   * @param {unknown} info
+   */
+  notifyProgress(info) {
+    const checked = checkedProgress('notifyProgress', info);
+    if (!checked || !this.endpoint.has(abp.PROGRESS)) return;
+    const { operationId, ...said } = checked;
+    this.endpoint.line.progress(said, operationId ?? null, 0);
   }
 }

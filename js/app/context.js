@@ -11,6 +11,7 @@ import { keptReport } from '../common/report.js';
 import { onAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
 import { milliseconds } from '../common/values.js';
+import { unless } from '../common/waiting.js';
 import { Call, ENDED } from '../session/call.js';
 import { checkedProgress } from '../wire/messages.js';
 
@@ -22,32 +23,37 @@ const MEMBERS = {
 
   /** The signal's state for code that events do not reach. It is set before the signal fires. @param {Call} call */
   token(call) {
-    const token = (call.rare.token ??= new Token());
+    const token = (call.ensureExtra().token ??= new Token());
     if (call.aborted) token.cancel();
     return token;
   },
 
   /** Nothing is sent unless the caller asked for it, nor after a cancel. @param {Call} call */
   progress: (call) => (/** @type {unknown} */ info) => {
-    const checked = checkedProgress(call.name, info, call.seldom.progress);
+    const checked = checkedProgress(call.name, info, call.extra.progress);
     if (!checked) return;
-    const { rare } = call;
-    rare.progress = checked;
-    (rare.reports ??= latestOf((last) => {
-      const { core, machine, side } = call.endpoint;
-      if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
-      machine.observe?.('progress', call, last);
-      side.sendProgress?.(last, call.options.progress, call.handle);
-    })).add(checked);
+    const extra = call.ensureExtra();
+    extra.progress = checked;
+    extra.reports ??= latestOf((last) => {
+      const { endpoint, handle } = call;
+      const { x, pointer } = endpoint.core;
+      if (endpoint.failed || !x.progress_wanted(pointer, handle)) return;
+      endpoint.observe?.('progress', call, last);
+      endpoint.line.progress(last, call.options.progress, handle);
+    });
+    extra.reports.add(checked);
   },
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */
   elicit: (call) => (/** @type {unknown} */ request) =>
-    call.endpoint.side.elicit?.(request, call.handle || ENDED, aboutOf(call)),
+    call.endpoint.owner.question?.(request, call.handle || ENDED, aboutOf(call)),
 
-  /** Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one. @param {Call} above */
+  /**
+   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one.
+   * @param {Call} parent
+   */
   call:
-    (above) =>
+    (parent) =>
     async (
       /** @type {string} */ name,
       /** @type {unknown} */ params = {},
@@ -56,27 +62,7 @@ const MEMBERS = {
     ) => {
       if (typeof name !== 'string' || more !== undefined || misfit(options, ENDING, 'anything'))
         (await development()).checkNested(name, options, more);
-      const { endpoint } = above;
-      const timeout = milliseconds(options?.timeout);
-      const signal = options?.signal;
-      return new Promise((resolve) => {
-        const call = new Call(endpoint, name, params, { timeout });
-        Object.assign(call.rare, { about: aboutOf(above), above });
-        call.resolve = resolve;
-        call.followed = signal;
-        if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
-        const rejection = endpoint.callee.rejectionFor(call);
-        // If the call above has ended or is ending, the new one is cancelled with it.
-        endpoint.begin(
-          call,
-          above.handle || ENDED,
-          (x, pointer) => x.call_local(pointer, above.handle, timeout, rejection),
-          abp.REFUSE,
-        );
-        if (!call.handle) return;
-        if (signal?.aborted) call.handleEvent();
-        else onAbort(signal, call);
-      });
+      return new Promise((resolve) => callLocally(parent, name, params, options, resolve));
     },
 
   callId: (/** @type {Call} */ call) => call.callId,
@@ -84,7 +70,10 @@ const MEMBERS = {
   /** What the agent streams to it; undefined if it streams nothing. It is asked for when it is first read. @param {Call} call */
   input(call) {
     if (!call.options.input || !call.endpoint.has(abp.STREAMS)) return undefined;
-    return (call.rare.input ??= call.endpoint.side.input?.(call));
+    return (call.ensureExtra().input ??= call.endpoint.stream(
+      ({ InputStream }) => new InputStream(call),
+      (loading) => unless(call.signal, loading),
+    ));
   },
 
   /** The token that the caller gave for progress; undefined if it wants none. @param {Call} call */
@@ -103,11 +92,11 @@ const MEMBERS = {
 
   /** Keeps what the handler says of its work, for when the call does not succeed. @param {Call} call */
   report: (call) => (/** @type {unknown} */ report) => {
-    call.rare.report = keptReport(report, call.name);
+    call.ensureExtra().report = keptReport(report, call.name);
   },
 
   /** What was reported of this work before it was stopped, if it was. @param {Call} call */
-  earlier: (call) => call.seldom.earlier,
+  earlier: (call) => call.extra.earlier,
 };
 
 /** @type {ProxyHandler<Call>} */
@@ -121,8 +110,41 @@ const handler = {
       : undefined,
 };
 
-/** The agent's name for the call on whose behalf everything in this one is done. @param {Call} call @returns {string} */
-export const aboutOf = (call) => call.seldom.about ?? call.callId;
+/**
+ * Makes a call to this app itself.
+ * @param {Call} parent on whose behalf it is made
+ * @param {string} name
+ * @param {unknown} params
+ * @param {{ signal?: AbortSignal, timeout?: number }} options
+ * @param {(response: unknown) => void} resolve
+ */
+function callLocally(parent, name, params, options, resolve) {
+  const { endpoint } = parent;
+  const timeout = milliseconds(options?.timeout);
+  const signal = options?.signal;
+  const call = new Call(endpoint, name, params, { timeout });
+  call.extra = { about: aboutOf(parent), parent };
+  call.resolve = resolve;
+  call.callerSignal = signal;
+  if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
+  const fault = endpoint.owner.accepts(call);
+  // If the call above has ended or is ending, the new one is cancelled with it.
+  const above = parent.handle || ENDED;
+  endpoint.observe?.('begin', call, above);
+  const { x } = endpoint.core;
+  const status = endpoint.feed(x.call_local, call, parent.handle, timeout, fault);
+  if (status < 0) endpoint.reject(call, status, above, abp.REFUSE);
+  if (!call.handle || !signal) return;
+  if (signal.aborted) call.handleEvent();
+  else onAbort(signal, call);
+}
+
+/**
+ * The agent's name for the call on whose behalf everything in this one is done.
+ * @param {Call} call
+ * @returns {string}
+ */
+export const aboutOf = (call) => call.extra.about ?? call.callId;
 
 /** @param {Call} call */
 export const contextOf = (call) => /** @type {any} */ (new Proxy(call, handler));

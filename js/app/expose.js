@@ -122,7 +122,7 @@ export class Exposed {
     const { rememberFor = abp.DEFAULT_REMEMBER_MS } = limits ?? {};
     // It is no secret, only another one each time.
     if (!keys) this.#named = { id: String(Math.random()), rememberFor };
-    this.#observers = new Observers(options, () => [...this.#connections]);
+    this.#observers = new Observers(options, () => [...this.#connections].map(({ endpoint }) => endpoint));
     this.#registry = new Registry(foreign ? {} : capabilities);
     this.#served = this.#registry;
     if (allowed.size) this.#stop = this.#serve(allowed);
@@ -156,7 +156,7 @@ export class Exposed {
       },
     );
     const hide = (/** @type {PageTransitionEvent} */ { persisted }) => {
-      for (const connection of this.#connections) connection.leave(persisted);
+      for (const connection of this.#connections) connection.endpoint.leave(persisted);
     };
     const stay = listen([[globalThis, 'pagehide', hide]]);
     return () => {
@@ -201,7 +201,7 @@ export class Exposed {
     let gone = false;
     /** @type {Connection | undefined} */
     let connection;
-    transport.onMessage = (...heard) => this.#whenReady(() => connection?.receive(...heard));
+    transport.onMessage = (...heard) => this.#whenReady(() => connection?.endpoint.receive(...heard));
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
       if (gone || this.#closed) transport.close();
@@ -213,7 +213,7 @@ export class Exposed {
   #room() {
     for (const connection of this.#connections) {
       if (this.#connections.size < MAX_PEERS) break;
-      if (!connection.ready) connection.dispose();
+      if (!connection.ready) connection.endpoint.dispose();
     }
     return this.#connections.size < MAX_PEERS;
   }
@@ -241,7 +241,7 @@ export class Exposed {
       connection.refresh();
       return connection;
     } catch (error) {
-      if (connection) connection.dispose();
+      if (connection) connection.endpoint.dispose();
       else transport.close(); // there is no memory for another
       throw error;
     }
@@ -256,8 +256,9 @@ export class Exposed {
   /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */
   #keep(connection) {
     this.#connections.delete(connection);
-    const { owner, machine, counters } = connection;
-    const forget = () => machine.forget();
+    const { owner, endpoint } = connection;
+    const { counters } = endpoint;
+    const forget = () => endpoint.forget();
     const isAsked = owner && !this.#options.port && (counters.inFlightIn || counters.remembered);
     if (this.#closed || !isAsked) return forget();
     this.#remembering().then(
@@ -282,12 +283,12 @@ export class Exposed {
       connection = this.#connect(peerTransport(source, origin));
     }
     // From the offer of a port on only that port counts.
-    if (connection.transport !== connection.first && !begins) return;
+    if (connection.endpoint.transport !== connection.first && !begins) return;
     // A second agent of the same window is refused as long as the first has its session.
     const isOther = begins && connection.ready && getOwn(data, 'id') !== connection.hello;
     if (isOther && !this.#options.restart) tell((dev) => dev.tellBusy(connection));
-    connection.receive(data, [], connection.first);
-    if (this.#closed) connection.dispose();
+    connection.endpoint.receive(data, [], connection.first);
+    if (this.#closed) connection.endpoint.dispose();
   }
 
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
@@ -307,7 +308,7 @@ export class Exposed {
 
   /** Counts of what each connection has in flight and has dropped, for debugging. */
   get counters() {
-    return [...this.#connections].map(({ counters }) => counters);
+    return [...this.#connections].map(({ endpoint }) => endpoint.counters);
   }
 
   /**
@@ -362,6 +363,6 @@ export class Exposed {
     this.#stop = nothing; // another app may serve its origins by then
     this.#webmcp?.close();
     this.#memory?.close();
-    for (const connection of this.#connections) connection.close('The app was closed');
+    for (const connection of this.#connections) connection.endpoint.close('The app was closed');
   }
 }

@@ -93,10 +93,17 @@ const holds = (value) =>
 
 /**
  * What a connection needs of an app's capabilities.
- * `attend` is that of an app of others' making, whose session begins before that of an agent.
- * @typedef {import('../session/endpoint.js').Callee & {
- *   list(): unknown[], app?: any, attend?: (connection: import('./connection.js').Connection) => void
- * }} Capabilities
+ * @typedef {import('../session/endpoint.js').Known & Callable} Capabilities
+ */
+
+/**
+ * @typedef {object} Callable
+ * @property {any} [app] what agents are told of the app, if that is not what `expose` was given
+ * @property {() => unknown[]} list as agents are told of them
+ * @property {(call: Call) => abp.ErrorCode} rejectionFor the code with which a call is refused, or `NO_ERROR`
+ * @property {(call: Call, context: any) => unknown} run runs the handler of a call
+ * @property {(connection: import('./connection.js').Connection) => void} [attend] of an app of others' making,
+ *   whose session begins before that of an agent
  */
 
 /** @typedef {(params: any, context: CallContext, call: Call) => unknown} Run */
@@ -173,8 +180,9 @@ export class Registry {
   rejectionFor({ name }) {
     const capability = this.all.get(name);
     if (!capability) return abp.UNKNOWN_CAPABILITY;
-    if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
-    if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
+    const { available, requirements } = capability;
+    if (available !== undefined && !holds(available)) return abp.CAPABILITY_UNAVAILABLE;
+    if (requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
     return abp.NO_ERROR;
   }
 

@@ -26,11 +26,12 @@ export const markedTransfer = (value) => marked.get(/** @type {object} */ (value
  * @param {unknown} value
  */
 export const isStream = (value) =>
-  isObject(value) &&
-  !markedTransfer(value) &&
+  typeof value === 'object' &&
+  value !== null &&
   (typeof (/** @type {Partial<AsyncIterable<unknown>>} */ (value)[Symbol.asyncIterator]) ===
     'function' ||
-    /^(Generator|ReadableStream)$/.test(/** @type {any} */ (value)[Symbol.toStringTag]));
+    /^(Generator|ReadableStream)$/.test(/** @type {any} */ (value)[Symbol.toStringTag])) &&
+  !marked.has(value);
 
 /** Ends what is streamed and will not be read. @param {any} source if there is one */
 export const endUnread = (source) =>
@@ -50,25 +51,27 @@ const MAX_SEARCHED_MEMBERS = 64;
  * @param {unknown} value what is about to be sent
  * @returns {Transferable[] | undefined} undefined if there are none
  */
-export const transferOf = (value) => markedTransfer(value) ?? buffersIn(value, 3);
+export const transferOf = (value) =>
+  typeof value === 'object' && value ? (marked.get(value) ?? buffersIn(value, 3)) : undefined;
 
-/** @param {any} value @param {number} depth @param {ArrayBuffer[]} [found] */
-function buffersIn(value, depth, found) {
-  if (typeof value !== 'object' || !value) return found;
-  const { content } = value;
+/**
+ * @param {any} object
+ * @param {number} depth levels of objects in it that are searched
+ * @param {ArrayBuffer[]} [found]
+ */
+function buffersIn(object, depth, found) {
+  const { content } = object;
   // A buffer that was moved before is empty: Node would move it again without an error, while copying it fails, as it should.
-  if (content instanceof ArrayBuffer && content.byteLength && typeof value.mimeType === 'string')
+  if (content instanceof ArrayBuffer && content.byteLength && typeof object.mimeType === 'string')
     return found?.includes(content) ? found : [...(found ?? []), content];
-  let left = depth && MAX_SEARCHED_MEMBERS;
+  const isList = Array.isArray(object);
+  if (!depth || !(isList || Object.getPrototypeOf(object) === Object.prototype)) return found;
+  let left = MAX_SEARCHED_MEMBERS;
   // `for in` over a list takes far longer.
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length && i < left; i++)
-      found = buffersIn(value[i], depth - 1, found);
-  } else if (left && Object.getPrototypeOf(value) === Object.prototype) {
-    for (const key in value) {
-      found = buffersIn(value[key], depth - 1, found);
-      if (--left === 0) break;
-    }
+  const names = isList ? object : Object.keys(object);
+  for (let i = 0; i < names.length && left; i++, left--) {
+    const member = isList ? names[i] : object[names[i]];
+    if (typeof member === 'object' && member) found = buffersIn(member, depth - 1, found);
   }
   return found;
 }

@@ -1,6 +1,9 @@
 /** Reading values that come from outside. */
 import { safely } from './errors.js';
 
+/** What is absent: many share it, and nobody changes it. @type {any} */
+export const EMPTY = Object.freeze({});
+
 /** @param {unknown} value @returns {value is object} whether it is an object, and not null */
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
@@ -18,7 +21,7 @@ export const textOf = (value) => (typeof value === 'string' ? value : undefined)
  * @returns {value is object}
  */
 export function isRecord(value) {
-  if (!isObject(value)) return false;
+  if (typeof value !== 'object' || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

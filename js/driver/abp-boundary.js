@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 699250067;
+export const ABI = 2117469405;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -219,6 +219,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} unsent
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} progress_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} has_begun
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} has_ended
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} progress_wanted
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: ErrorCode, about_length: number) => Packed} call_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} stream_wanted

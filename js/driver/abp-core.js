@@ -5,7 +5,7 @@ import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
 import { plainText } from '../common/copy.js';
-import { getOwn, limitOf, parse } from '../common/values.js';
+import { getOwn, isObject, limitOf, parse } from '../common/values.js';
 
 /** The messages that say of a call what it is or became; a response has no type. @type {unknown[]} */
 const OF_CALLS = [
@@ -51,9 +51,21 @@ export const ready = () => module.load();
 /** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
 const DESCRIPTION_AT = 32;
 
+/** The texts of errors, by their numbers, as far as they were needed. @type {{ code: string, message: string }[]} */
+const errors = [];
+/** Their numbers, by their codes. @type {Map<unknown, number>} */
+const numbers = new Map();
+/**
+ * What the core has said of failures, by the numbers that it was given: it says the same each time.
+ * @type {Map<number, abp.Failure>}
+ */
+const failures = new Map();
+const MAX_FAILURES = 256;
+
 /** One endpoint in the core. @extends {Core<'abp_endpoint', abp.Exports, abp.Config>} */
 export class AbpCore extends Core {
   #maxControlLength;
+  #role;
 
   /**
    * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app: whether a new `initialize` replaces
@@ -62,6 +74,7 @@ export class AbpCore extends Core {
    */
   constructor(config, tap) {
     super(module, abp.CONFIG, config, tap);
+    this.#role = config.role ?? abp.AGENT;
     this.#maxControlLength = limitOf(config.maxControlLength) || abp.DEFAULT_MAX_TEXT;
   }
 
@@ -163,22 +176,113 @@ export class AbpCore extends Core {
    * @param {abp.Kind} kind of the action
    * @param {number} arg of the action
    * @param {abp.Fate} fate
-   * @param {object} [told]
-   * @param {unknown} [told.given] the response of its handler, or of the peer
-   * @param {string} [told.reason] why it was cancelled, if this side has cancelled it
-   * @param {boolean} [told.expired] whether that is that time ran out
-   * @param {boolean} [told.repeatable] whether its capability may run twice
+   * @param {object} [more]
+   * @param {any} [more.given] the response of its handler, or of the peer
+   * @param {abp.Failure} [more.packed] what that says, if it came as a number
+   * @param {string} [more.reason] why it was cancelled, if this side has cancelled it
+   * @param {boolean} [more.expired] whether that is that time ran out
+   * @param {boolean} [more.repeatable] whether its capability may run twice
    * @returns {any} the response
    */
-  response(kind, arg, fate, { given, reason, expired, repeatable } = {}) {
+  response(kind, arg, fate, { given, packed = 0, reason, expired, repeatable } = {}) {
+    const { x, pointer } = this;
+    const how = (expired ? 1 : 0) | (repeatable ? 2 : 0);
+    if (given === undefined || packed) {
+      const asked = how | (reason === undefined ? 0 : reason ? 12 : 4);
+      const key =
+        ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + asked) * 2 + this.#role;
+      const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, packed, asked);
+      if (failures.size === MAX_FAILURES) failures.clear();
+      failures.set(key, failure);
+      const isTheirs = failure & abp.FAILURE_THEIRS;
+      const words = isTheirs ? given.error.message : failure & abp.FAILURE_REASON && reason;
+      if (failure) return this.#failure(failure, words, given?.metadata);
+    }
     const length = given === undefined ? 0 : this.writeText(Object(given), given);
     const words = reason === undefined ? -1 : this.writeReason(reason, length);
-    const how = (expired ? 1 : 0) + (repeatable ? 2 : 0);
-    const at = this.x.print_response(this.pointer, kind, arg, fate, length, words, how);
+    const at = x.print_response(pointer, kind, arg, fate, length, words, how);
     return responseOf(this.#printed(at), given);
   }
 
-  /** The id of a call as text. @param {abp.Handle} call */
+  /**
+   * A response without success, of a number that says what it says.
+   * @param {abp.Failure} packed
+   * @param {unknown} message in place of the error's own
+   * @param {object} [more] metadata besides the outcome
+   * @returns {any}
+   */
+  #failure(packed, message, more) {
+    const { code, message: words } = this.#error(packed & abp.FAILURE_ERROR);
+    const outcome = abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
+    const hasOutcome = outcome !== abp.FATES[abp.FATE_NONE];
+    /** @type {any} */
+    const response = { success: false };
+    if (packed & abp.FAILURE_CANCELLED) response.cancelled = true;
+    response.error = {
+      code,
+      message: typeof message === 'string' ? message : words,
+      retryable: (packed & abp.FAILURE_RETRYABLE) !== 0,
+    };
+    if (hasOutcome || more) response.metadata = { ...more, ...(hasOutcome && { outcome }) };
+    return response;
+  }
+
+  /**
+   * The text of an error. Most are never needed.
+   * @param {number} number its abp_error
+   */
+  #error(number) {
+    const { x, instance } = this;
+    if (!errors[number]) {
+      const code = instance.readTerminated(x.error_name(number));
+      errors[number] = { code, message: instance.readTerminated(x.error_message(number)) };
+      numbers.set(code, number);
+    }
+    return errors[number];
+  }
+
+  /**
+   * A response as it stands in a frame, if that has room for all that it says.
+   * @param {any} response
+   * @returns {[packed: number, message: unknown] | undefined} `message` is as in js/wire/frame-kinds.js
+   */
+  packFailure({ success, cancelled, data, error, metadata }) {
+    if (success || data !== undefined || !error) return undefined;
+    const { code, message, retryable, ...rest } = error;
+    const { outcome = abp.FATES[abp.FATE_NONE], ...more } = metadata ?? {};
+    const number = numbers.get(code);
+    const fate = abp.FATES.indexOf(outcome);
+    if (!number || fate < 0 || Object.keys(rest).length) return undefined;
+    const words = message === errors[number].message ? undefined : message;
+    return [
+      number |
+        (retryable ? abp.FAILURE_RETRYABLE : 0) |
+        (cancelled ? abp.FAILURE_CANCELLED : 0) |
+        (fate << abp.FAILURE_FATE_SHIFT),
+      Object.keys(more).length ? [words, more] : words,
+    ];
+  }
+
+  /**
+   * The response that stands so in a frame.
+   * @param {unknown} packed
+   * @param {unknown} message
+   * @returns {any} undefined if it is none
+   */
+  unpackFailure(packed, message) {
+    const isKnown =
+      typeof packed === 'number' &&
+      this.#error(packed & abp.FAILURE_ERROR).code &&
+      abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
+    if (!isKnown) return undefined;
+    const [words, metadata] = Array.isArray(message) ? message : [message];
+    return this.#failure(/** @type {abp.Failure} */ (packed), words, isObject(metadata) ? metadata : undefined);
+  }
+
+  /**
+   * The id of a call as text.
+   * @param {abp.Handle} call
+   */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));
   }

@@ -70,8 +70,6 @@ const COUNTERS = {
  */
 export class Core {
   #module;
-  /** Where it keeps the details of its action, in words. */
-  #action;
 
   /**
    * @param {CoreModule<X>} module
@@ -91,7 +89,8 @@ export class Core {
     /** Its address, the first argument of the exports. @type {Pointer<T>} */
     this.pointer = this.x.create(performance.now());
     if (!this.pointer) throw outOfMemory();
-    this.#action = (this.x.action?.() ?? 0) >> 2;
+    /** Where it keeps the details of its action, in words. */
+    this.action = (this.x.action?.() ?? 0) >> 2;
   }
 
   /** Gives its memory back. Inputs that come later find nothing. */
@@ -120,12 +119,13 @@ export class Core {
 
   /** Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does. @param {unknown} reason @param {number} [offset] */
   writeReason(reason, offset) {
-    return typeof reason === 'string' ? this.write(reason.slice(0, MAX_REASON_LENGTH), offset) : 0;
+    if (typeof reason !== 'string') return 0;
+    return Math.max(this.instance.write(reason.slice(0, MAX_REASON_LENGTH), offset), 0);
   }
 
   /** A word of the action. @param {number} field its offset, in bytes */
   #word(field) {
-    return this.instance.u32[this.#action + (field >> 2)];
+    return this.instance.u32[this.action + (field >> 2)];
   }
 
   /** The call that the action is about. */
@@ -149,7 +149,15 @@ export class Core {
     return length ? this.instance.read(this.#word(abp.ACTION_TEXT), length) : undefined;
   }
 
-  /** The number of a call that has one, else 0. @param {Handle} call */
+  /** The number of the call that the action is about; 0 if it has an id of its own. */
+  get callNumber() {
+    return /** @type {CallNumber} */ (this.instance.u32[this.action + (abp.ACTION_NUMBER >> 2)]);
+  }
+
+  /**
+   * The number of a call that has one, else 0.
+   * @param {Handle} call
+   */
   number(call) {
     const x = /** @type {Required<CoreExports<T>>} */ (/** @type {unknown} */ (this.x));
     return /** @type {CallNumber} */ (x.number(this.pointer, call) >>> 0);

@@ -37,7 +37,7 @@ export class CallStream extends Inflow {
         // An app that sends no chunks to us has collected them.
         const collected = success && metadata?.collected === true && Array.isArray(data);
         for (const chunk of collected ? data : []) this.push(chunk, 0);
-        const signal = this.#pending?.followed;
+        const signal = this.#pending?.callerSignal;
         this.#pending = undefined;
         this.finish(() => {
           if (!success) throw rejectionOf(response, signal);
@@ -63,13 +63,14 @@ export class CallStream extends Inflow {
 
   /** @override @protected @param {number} size */
   onRead(size) {
-    this.#pending?.tell((x, pointer, call) => x.chunk_read(pointer, call, size));
+    const call = this.#pending;
+    call?.feed(call.endpoint.core.x.chunk_read, size);
   }
 
   /** @override @protected */
   onLeave() {
     const { endpoint, handle } = this.#pending ?? {};
-    endpoint?.machine.cancel(/** @type {any} */ (handle), 'The reader stopped reading the stream');
+    endpoint?.cancel(/** @type {any} */ (handle), 'The reader stopped reading the stream');
   }
 }
 
@@ -93,10 +94,10 @@ export class InputStream extends CallStream {
 
   /** @override */
   async next() {
-    const { aborted, signal, endpoint, callId, handle, rare } = this.#call;
+    const { aborted, signal, endpoint, callId, handle, extra } = this.#call;
     if (aborted) throw signal.reason;
     // What its handler has may be a promise of this stream.
-    const highWaterMark = rare.input?.highWaterMark;
+    const highWaterMark = extra.input?.highWaterMark;
     if (!isHighWaterMark(highWaterMark)) throw badHighWaterMark();
     const options = { stream: this, highWaterMark };
     this.#ask?.(makeCall(endpoint, INPUT, { callId }, options, handle || ENDED));

@@ -3,11 +3,9 @@
  * said of it, too. A record holds things: params, a promise, a controller, a signal, a response.
  */
 import * as abp from '../driver/abp-boundary.js';
-import { tell } from '../common/development.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
-import { getOwn, limitOf, milliseconds } from '../common/values.js';
-import { CREDIT } from '../wire/frame-kinds.js';
+import { EMPTY, getOwn, limitOf, milliseconds } from '../common/values.js';
 import { failedBy, isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 
@@ -53,54 +51,33 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
  */
 
-/** Of a call that says no more: what many calls share, nobody changes. @type {any} */
-export const NOTHING = Object.freeze({});
-
 /**
- * Rarely used fields, allocated on first use:
- * @typedef {object} Rare
+ * Fields that few calls need.
+ * @typedef {object} Extra
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
- * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed to its handler
+ * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed to its
+ *   handler
  * @property {boolean} [collected] its chunks were collected into its data
- * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to what follows: the console does not
- *   warn of its handler
+ * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to what
+ *   follows: the console does not warn of its handler
  * @property {unknown} [report] what its handler reported last
  * @property {object} [progress] its last progress
  * @property {{ add(info: object): void, flush(): void }} [reports] sends its progress
  * @property {Promise<void>} [returned] who waits for its handler to return
  * @property {() => void} [onReturn]
  * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to itself
- * @property {Call} [above] the call that makes it
- * @property {boolean} [follows] its handler has passed on that what it called still runs
- * @property {unknown} [late] what a call below reported after its caller was told that it still runs
+ * @property {Call} [parent] the call that makes it
+ * @property {boolean} [goesOn] its handler has passed on that what it called still runs
+ * @property {unknown} [lateReport] what a call below reported after its caller was told that it still runs
  * @property {unknown} [earlier] what was reported of this work before it was stopped, if it was
  * @property {Transferable[]} [transfer] what of its data is moved
- * @property {boolean} [runsOn] its caller was told that it still runs
+ * @property {boolean} [answeredEarly] its caller was told that it still runs
  */
 
 /** An app may have very many of them, pending for long: each field counts, and a private method would be one. */
 export class Call {
-  /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
-  handle = 0;
-  /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
-  followed;
-  /** Takes its response; undefined if it was received from the other side. @type {((response: any) => void) | undefined} */
-  resolve;
-  /** Whether its handler is to stop, and why, in the words of who wants that. */
-  aborted = false;
-  /** @type {string | undefined} */
-  reason;
-  /** What its handler has given. @type {any} */
-  given;
-  /** Whether its handler has returned, or will never run. */
-  hasEnded = false;
-  /** When its handler was started, in whole ms: other numbers would be kept as objects. */
-  started = 0;
-  /** Its rarely used fields, to be read. @type {Readonly<Rare>} */
-  seldom = NOTHING;
-
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
    * @param {any} name
@@ -112,85 +89,102 @@ export class Call {
     this.endpoint = endpoint;
     this.name = name;
     this.params = params;
-    this.options = options ?? NOTHING;
+    /** @type {MadeOptions & Asked} */
+    this.options = options ?? EMPTY;
     this.key = key;
+    /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
+    this.handle = 0;
+    /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
+    this.callerSignal = undefined;
+    /**
+     * Takes its response; undefined if it was received from the other side.
+     * @type {((response: any) => void) | undefined}
+     */
+    this.resolve = undefined;
+    /** Whether its handler is to stop, and why, in the words of who wants that. */
+    this.aborted = false;
+    /** @type {string | undefined} */
+    this.reason = undefined;
+    /** What its handler has given. @type {any} */
+    this.given = undefined;
+    /** When its handler was started, in whole ms: other numbers would be kept as objects. */
+    this.started = 0;
+    /** The fields that few calls need, to be read. @type {Readonly<Extra>} */
+    this.extra = EMPTY;
   }
 
-  /** Its rarely used fields, to be written. @returns {Rare} */
-  get rare() {
-    return this.seldom === NOTHING ? (this.seldom = {}) : this.seldom;
+  /** The same, to be written. @returns {Extra} */
+  ensureExtra() {
+    return this.extra === EMPTY ? (this.extra = {}) : this.extra;
   }
+
+  // --- One that is made here -----------------------------------------------------------------------
 
   /**
-   * Gives the core an input about it.
-   * @param {(x: abp.Exports, pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle) => abp.Packed} input
-   * @param {unknown} [context] what it is about
+   * Makes the call.
+   * @param {abp.Handle} [parent] the call on whose behalf this is made
    */
-  tell(input, context) {
-    return this.endpoint.machine.feed((x, pointer) => input(x, pointer, this.handle), context);
-  }
-
-  // --- One that is made here ------------------------------------------------------------------------
-
-  /** Makes the call. @param {abp.Handle} [parent] the call on whose behalf this is made */
   begin(parent = 0) {
     const { endpoint, options } = this;
-    const { signal, callId, onProgress, stream, highWaterMark } = options;
-    this.followed = signal;
+    const { signal, callId, stream } = options;
+    this.callerSignal = signal;
     stream?.attach(this);
-    if (signal?.aborted)
-      return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
-    const timeout = milliseconds(options.timeout);
+    if (signal?.aborted) return this.settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
+    const timeout = options.timeout ? milliseconds(options.timeout) : 0;
     // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
-    if (timeout || parent) endpoint.machine.advance();
-    onAbort(signal, this);
-    endpoint.begin(this, parent, (x, pointer) => {
-      const length = endpoint.core.writeId(callId);
-      if (callId !== undefined && !length) return abp.E_ID;
-      const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
-      const bytes = stream ? limitOf(highWaterMark) : 0;
-      return x.request(pointer, length, timeout, flags, parent, bytes);
-    });
+    if (timeout || parent) endpoint.advance();
+    if (signal) onAbort(signal, this);
+    endpoint.observe?.('begin', this, parent);
+    const { core } = endpoint;
+    const length = callId === undefined ? 0 : core.writeId(callId);
+    const flags = (options.onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
+    const bytes = stream ? limitOf(options.highWaterMark) : 0;
+    const status =
+      callId !== undefined && !length
+        ? abp.E_ID
+        : endpoint.feed(core.x.request, this, length, timeout, flags, parent, bytes);
+    if (status < 0) endpoint.reject(this, status, parent);
     this.params = undefined; // They were sent.
   }
 
-  /** Whether its chunks are read. The machine asks for its window then. */
-  get stream() {
-    return this.options.stream;
-  }
-
-  /** Its signal has fired. */
+  /** Its caller's signal has fired. */
   handleEvent() {
-    this.reason = reasonText(this.followed?.reason);
-    this.endpoint.machine.cancel(this.handle, this.reason);
+    const { endpoint } = this;
+    const { core } = endpoint;
+    this.reason = reasonText(this.callerSignal?.reason);
+    endpoint.feed(core.x.cancel, undefined, this.handle, core.writeReason(this.reason));
   }
 
-  /** It could not be sent. @param {unknown} error @param {unknown} [params] */
+  /**
+   * It could not be sent.
+   * @param {unknown} error
+   * @param {unknown} [params]
+   */
   unsent(error, params = this.params) {
     const { endpoint, handle, resolve } = this;
-    const isTold = isErrorObject(error);
-    const response = isTold ? failedBy(error) : endpoint.refusal(abp.INVALID_PARAMS);
+    const isKnown = isErrorObject(error);
+    const response = isKnown ? failedBy(error) : endpoint.refusal(abp.INVALID_PARAMS);
     // The call ends. What it says of that waits for code that is loaded when it is needed.
-    if (!isTold)
+    if (!isKnown)
       this.resolve = (settled) =>
         void reasonUnsent('parameters', 'params', params, error).then((why) => {
           settled.error.message = why;
           resolve?.(settled);
         });
-    endpoint.machine.sendFailed(handle, { payload: response });
+    endpoint.sendFailed(handle, { payload: response });
   }
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `chunk` one that was too much
-   * @param {number | undefined} _limit
+   * @param {any} context what has come, if that settles it: `payload` is the response, `packed` what it says
+   *   as a number, `chunk` one that was too much
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
-  settle(outcome, context, _limit, fate) {
-    const given = (context?.isChunk && this.stream?.overrun) || context?.payload;
+  settle(outcome, context, fate) {
+    const given = (context?.isChunk && this.options.stream?.overrun) || context?.payload;
     if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.end(given);
-    const response = this.failure(abp.SETTLE, outcome, fate, given);
-    this.endpoint.side.later?.(response, this);
+    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.packed);
+    this.endpoint.owner.finished(this, response);
     this.end(response);
   }
 
@@ -199,56 +193,48 @@ export class Call {
    * @param {abp.Kind} kind `SETTLE` if it was made here, `RESULT` if it was received
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
-   * @param {unknown} given the response of its handler, or of the other side
+   * @param {any} given the response of its handler, or of the other side
+   * @param {abp.Failure} [packed] what that says, if it came as a number
    * @returns {any}
    */
-  failure(kind, outcome, fate, given) {
-    const { endpoint, followed, name } = this;
-    const isMade = kind === abp.SETTLE;
-    const why = followed?.aborted ? followed.reason : this.reason;
+  failure(kind, outcome, fate, given, packed) {
+    const { endpoint, callerSignal } = this;
+    if (kind === abp.RESULT && outcome !== abp.COMPLETED && saysNothing(given)) given = undefined;
+    const isStopped = callerSignal?.aborted;
+    const why = isStopped ? callerSignal.reason : this.reason;
     const words = reasonText(why);
-    let reason = this.aborted || followed?.aborted ? (words ?? '') : given ? undefined : words;
-    if (isMade && outcome === abp.DISCONNECTED) {
+    let reason = this.aborted || isStopped ? (words ?? '') : given ? undefined : words;
+    if (kind === abp.SETTLE && outcome === abp.DISCONNECTED) {
       // What has come ends the session, and is no response.
       reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
-      given = undefined;
+      given = packed = undefined;
     }
     return endpoint.core.response(kind, outcome, fate, {
       given,
+      packed,
       reason,
       expired: saysTimeout(why),
-      repeatable: (isMade ? endpoint.side : endpoint.callee).repeatable?.(name),
+      repeatable: endpoint.capabilities.repeatable?.(this.name),
     });
   }
 
-  /** A chunk has come (of one that is made), or is sent. @param {any} context @param {number} size */
-  chunk(context, size) {
-    const { stream, key, endpoint } = this;
-    if (stream) stream.push(getOwn(context.payload, 'chunk'), size);
-    else this.seldom.outflow?.send(context, size, key === undefined ? undefined : endpoint.frames);
-  }
-
-  /** @param {[number, number]} amount that was read */
-  credit(amount) {
-    const { key, handle, endpoint } = this;
-    const { frames, core } = endpoint;
-    if (key && frames) frames.add(CREDIT, key, ...amount);
-    else endpoint.say(core.print({}, abp.CREDIT, handle, amount));
-  }
-
-  /** Its caller gets its response. @param {unknown} response @param {Transferable[]} [transfer] */
+  /**
+   * Its caller gets its response.
+   * @param {unknown} response
+   * @param {Transferable[]} [transfer]
+   */
   end(response, transfer) {
-    offAbort(this.followed, this);
-    this.endpoint.machine.observe?.('end', this, response);
+    if (this.callerSignal) offAbort(this.callerSignal, this);
+    this.endpoint.observe?.('end', this, response);
     if (this.resolve) this.resolve(response);
-    else this.endpoint.respond(this, response, transfer);
+    else this.endpoint.line.respond(this, response, transfer);
   }
 
   // --- What a handler uses -------------------------------------------------------------------------
 
   /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
-    const controller = (this.rare.controller ??= new AbortController());
+    const controller = (this.ensureExtra().controller ??= new AbortController());
     // For packages/page/src/grace.js, of whatever copy.
     /** @type {any} */ (controller.signal).abpGrace = this.endpoint.limits?.grace;
     if (this.aborted) controller.abort(abortError(this.reason));
@@ -261,60 +247,73 @@ export class Call {
     return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
   }
 
-  // --- One that was received ------------------------------------------------------------------------
+  // --- One that was received -----------------------------------------------------------------------
 
-  start() {
-    return this.endpoint.side.start(this);
+  /**
+   * Gives the core an input about it.
+   * @template {unknown[]} A
+   * @param {(pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle, ...args: A) => abp.Packed} input
+   * @param {A} args of the input
+   */
+  feed(input, ...args) {
+    return this.endpoint.feed(input, this, this.handle, ...args);
   }
 
   /** Its handler waits for something before it begins. */
   postpone() {
-    this.tell((x, pointer, call) => x.postpone(pointer, call));
+    this.feed(this.endpoint.core.x.postpone);
   }
 
-  /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
+  /**
+   * Its handler is about to do something.
+   * @returns {boolean} false if it must not: the call has ended or is to stop
+   */
   beginWork() {
-    return !this.hasEnded && this.tell((x, pointer, call) => x.begin(pointer, call)) === abp.OK;
+    return !this.hasEnded && this.feed(this.endpoint.core.x.begin) === abp.OK;
   }
 
-  /** There is room for a chunk that had to wait. */
-  resume() {
-    this.seldom.outflow?.resume();
+  /** Whether its handler has returned, or will never run. */
+  get hasEnded() {
+    const { handle, endpoint } = this;
+    const { x, pointer } = endpoint.core;
+    return !handle || (!endpoint.failed && x.has_ended(pointer, handle) === 1);
   }
 
-  /** The response that says what its handler has thrown. @param {any} error @returns {any} */
+  /**
+   * The response that says what its handler has thrown.
+   * @param {any} error
+   * @returns {any}
+   */
   thrown(error) {
     const outcome = safely(() => error.outcome);
+    const isCancel = saysCancelled(error);
+    if (outcome !== 'running' && isCancel) this.reason ??= reasonText(error);
+    // What the platform throws says no more than that.
+    if (isCancel && !outcome && !isErrorObject(error)) return { success: false, cancelled: true };
     const response = failedBy(error, isOpen(outcome) && outcome);
     if (outcome === 'running') return response;
-    if (saysCancelled(error)) {
-      this.reason ??= reasonText(error);
-      response.error.code = 'CANCELLED';
-    } else if (!this.aborted && !isErrorObject(error)) {
-      // It is probably a defect of the handler.
+    if (isCancel) response.error.code = 'CANCELLED';
+    // It is probably a defect of the handler.
+    else if (!this.aborted && !isErrorObject(error))
       safely(() => console.error(`abp-bridge: ${this.name} failed:`, error));
-    }
     return response;
   }
 
-  /** Its handler has settled. @param {any} response what it has given, in the end */
+  /**
+   * Its handler has settled.
+   * @param {any} response what it has given, in the end
+   */
   finish(response) {
-    this.hasEnded = true;
     this.given = response;
-    const { endpoint, handle } = this;
-    const { core, machine } = endpoint;
-    if (response.success) machine.finish(this, abp.COMPLETED);
-    else
-      machine.finish(this, abp.FAILED, (x, pointer) =>
-        x.finish_with_response(pointer, handle, core.writeText(response, response)),
-      );
-    this.seldom.onReturn?.();
-  }
-
-  /** Its handler has returned, or will never run. */
-  leave() {
-    this.hasEnded = true;
-    this.seldom.onReturn?.();
+    const { endpoint } = this;
+    const { core } = endpoint;
+    const { x } = core;
+    const { success, cancelled, error, metadata } = response;
+    if (success) endpoint.finish(this, x.finish, abp.COMPLETED, abp.FATE_NONE);
+    else if (cancelled && !error && !metadata)
+      endpoint.finish(this, x.finish, abp.CANCELLED, abp.FATE_NONE);
+    else endpoint.finish(this, x.finish_with_response, core.writeText(response, response));
+    this.extra.onReturn?.();
   }
 
   /**
@@ -323,50 +322,63 @@ export class Call {
    * @param {unknown} [fate] what became of its work, if the core knows that already
    */
   abort(reason, fate) {
-    if (fate === abp.FATE_UNSTARTED) this.leave();
+    const { extra } = this;
+    if (fate === abp.FATE_UNSTARTED) extra.onReturn?.();
     this.aborted = true;
     this.reason = reason ?? this.endpoint.closing;
-    const rare = this.seldom;
-    rare.token?.cancel();
-    rare.controller?.abort(abortError(this.reason));
-    rare.outflow?.stop(reason);
-    rare.onStop?.(reason);
+    extra.token?.cancel();
+    extra.controller?.abort(abortError(this.reason));
+    extra.outflow?.stop(reason);
+    extra.onStop?.(reason);
   }
 
-  /** @param {abp.Outcome} outcome @param {abp.Fate} fate */
+  /**
+   * Its caller is to be told what became of it.
+   * @param {abp.Outcome} outcome
+   * @param {abp.Fate} fate
+   */
   answer(outcome, fate) {
-    const { given, endpoint } = this;
-    if (fate === abp.FATE_UNSTARTED) this.leave();
-    // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
-    const isLeft = fate === abp.FATE_RUNNING && !this.hasEnded && !given && endpoint.ready;
-    if (isLeft && !this.seldom.onStop) tell((dev) => dev.warnOfHandler(this.name, 'busy'));
-    const isValue = outcome === abp.COMPLETED && given.success;
-    const response = isValue
+    const { given, endpoint, extra } = this;
+    if (fate === abp.FATE_UNSTARTED) extra.onReturn?.();
+    const isSuccess = outcome === abp.COMPLETED && given.success;
+    const response = isSuccess
       ? { success: true, data: given.data }
       : this.failure(abp.RESULT, outcome, fate, given);
-    endpoint.side.complete?.(this, response, outcome, fate);
-    this.end(response, isValue ? this.seldom.transfer : undefined);
+    endpoint.owner.finished(this, response, outcome, fate);
+    this.end(response, isSuccess ? extra.transfer : undefined);
   }
 
-  /** @param {abp.ErrorCode} code */
+  /** @param {abp.ErrorCode} code with which the core refuses it */
   refuse(code) {
     const { endpoint } = this;
-    const { frames } = endpoint;
+    const { line, capabilities } = endpoint;
     const response = endpoint.refusal(code, undefined, abp.REFUSE);
     // In a session that began meanwhile, its key is that of another call.
-    const end = () => (this.resolve || frames === endpoint.frames) && this.end(response);
-    const explaining = endpoint.callee.explain?.(this, code, response.error);
+    const end = () => (this.resolve || line === endpoint.line) && this.end(response);
+    const explaining = capabilities.explain?.(this, code, response.error);
     if (explaining) void explaining.then(end);
     else end();
   }
 
-  /** It has ended without the core: that refused it, or has failed. @param {any} response */
+  /**
+   * It has ended without the core: that refused it, or has failed.
+   * @param {any} response
+   */
   fail(response) {
+    const isRunning = !this.hasEnded;
     this.resolve ??= () => {};
     this.end(response);
-    if (!this.hasEnded) this.abort(response.error.message);
+    if (isRunning) this.abort(response.error.message);
   }
 }
+
+/**
+ * Whether a handler's response says nothing of a call that was stopped: a success that comes too late, or no
+ * more than that it has stopped.
+ * @param {any} given
+ */
+const saysNothing = ({ success, cancelled, data, error, metadata } = EMPTY) =>
+  !error && !metadata && (success || (cancelled && data === undefined));
 
 /**
  * Makes a call, or asks a question.

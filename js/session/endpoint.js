@@ -1,6 +1,6 @@
 /**
- * One side of one connection: gives the core what comes in, and says what the core's actions want said. The machine drives the core;
- * nothing here decides what happens to a call. Messages are read and printed by the core; frames are read and written here.
+ * One side of one connection: gives the core what comes in, and does what the core's actions say. What goes out
+ * is said by its line (js/wire/line.js). Nothing here decides what happens to a call.
  */
 import * as abp from '../driver/abp-boundary.js';
 import {
@@ -11,59 +11,46 @@ import {
   reportError,
 } from '../common/errors.js';
 import { plainOf } from '../common/copy.js';
-import { isSmall } from '../common/snapshot.js';
 import { endUnread } from '../common/transfer.js';
-import { firstOf, getOwn, isObject, milliseconds, parse } from '../common/values.js';
+import { getOwn, parse } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
-import { outOfMemory } from '../driver/core.js';
-import { Machine, argOf, kindOf } from '../driver/machine.js';
-import * as FrameKind from '../wire/frame-kinds.js';
-import { FrameWriter, entriesOf, isFrame } from '../wire/frames.js';
+import { Machine } from '../driver/machine.js';
+import { FrameLine, MessageLine, numberOf } from '../wire/line.js';
 import { OUTCOME, failedBy, unstarted } from '../wire/messages.js';
-import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
-import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call } from './call.js';
 import { rejectionOf } from './rejection.js';
 
+/** @import { Action } from '../driver/machine.js' */
 /** @import { MessageKind, Transport } from '../transports/transport.js' */
-/** @typedef {import('../driver/machine.js').Acts<any, any, object | string | undefined, abp.ErrorCode>} Acts */
-
-/**
- * Answers the calls that are received.
- * @typedef {object} Callee
- * @property {(call: Call) => abp.ErrorCode} rejectionFor returns the code with which a call is refused, or `NO_ERROR`
- * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
- *   completes the error that refuses it; returns a promise where that has to wait
- * @property {(call: Call, context: any) => unknown} [run] app: runs the handler
- * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
- * @property {boolean} [foreign] whether it passes calls on to an app that is not ours, whose word decides what becomes of a cancel
- */
+/** @import { PendingCancel } from './pending-cancel.js' */
 
 /** What streams need. @typedef {typeof import('./streams.js')} Streams */
 
 /**
- * The callbacks of an endpoint to the client or connection that it belongs to.
- * @typedef {object} EndpointDelegate
- * @property {import('../transports/transport.js').Prepare} [prepare] app: makes results and chunks fit for the transport
- * @property {(state: abp.Session, message: unknown) => void} onSession
- * @property {(message: unknown) => void} [onMessage] agent: a message has come, which is not read yet
- * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
- *   `initialize`, and the offer of a port with it
- * @property {(call: Call) => Promise<void>} start runs the handler of a call, and gives its response to `finish`
- * @property {(call: Call, response: any, outcome: abp.Outcome, fate: abp.Fate) => void} [complete] app: completes a response
- * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
- *   behalf of a call; `about` is the callId of the agent's call
- * @property {(info: object, token: unknown, handle: abp.Handle) => void} [sendProgress] app: tells the agent how far a call has come
- * @property {(call: Call) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call
- * @property {(call: Call, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
- *   call that has a key, unless it has run
- * @property {(callId: string, said: { report?: unknown, progress?: object }) => void} [keep] app: keeps what a handler said of its
- *   work, for those who ask later
- * @property {(name: string) => boolean} [repeatable] agent: whether a capability of the app may run twice
- * @property {(response: any, call: Call) => void} [later] agent: a call did not succeed, and more may become known of it
- * @property {(info: unknown, call: Call | 0) => void} [onReport] agent: progress has come, of a call made here or of none
- * @property {(event: string, data: unknown) => void} [onNotification]
- * @property {() => void} [onEnd] called when nothing is sent or received any more
+ * The client or the connection that an endpoint belongs to.
+ * @typedef {object} Owner
+ * @property {(call: Call) => abp.ErrorCode} accepts whether a call that was received may run: the code of its
+ *   refusal, or `NO_ERROR`
+ * @property {(call: Call) => unknown} run runs the handler of a call, and gives its response to `call.finish`
+ * @property {(call: Call, response: any, outcome?: abp.Outcome, fate?: abp.Fate) => void} finished completes the
+ *   response of a call that was received, or of one that was made and did not succeed, which has no `outcome`
+ * @property {(state: abp.Session, message: unknown) => void} session the session has another state
+ * @property {(info: unknown, call: Call | 0) => void} [progress] agent: progress has come, of a call made here
+ *   or of none
+ * @property {(event: string, data: unknown) => void} [notification] agent: a notification has come
+ * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [question] app: asks the
+ *   agent something on behalf of a call; `about` is the callId of the agent's call
+ * @property {() => void} ended nothing is sent or received any more
+ */
+
+/**
+ * What is known of the app's capabilities.
+ * @typedef {object} Known
+ * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
+ * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
+ *   app: completes the error that refuses a call; returns a promise where that has to wait
+ * @property {boolean} [foreign] app: whether calls are passed on to an app that is not ours, whose word decides
+ *   what becomes of a cancel
  */
 
 /** The core's bits of the features that a transport may carry. */
@@ -83,18 +70,14 @@ const FEATURES = {
 export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
   carries.reduce((bits, name) => bits | FEATURES[name], 0);
 
-/** A key of a frame as the core takes it. @param {unknown} key @returns {abp.CallNumber} 0 if it is not a call's number */
-const numberOf = (key) =>
-  typeof key === 'number' && key >>> 0 === key ? /** @type {abp.CallNumber} */ (key) : 0;
-
-/** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
-const countOf = (value) => (typeof value === 'number' ? value : -1);
-
-export class Endpoint {
+/** @extends {Machine<AbpCore, any>} Its records are each a `Call` or a `PendingCancel`. */
+export class Endpoint extends Machine {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
-  /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
-  frames;
+  /** Says everything outside of a session that has agreed on frames. */
+  #messages = new MessageLine(this);
+  /** What is said to the other side, and how. @type {MessageLine} */
+  line = this.#messages;
   /** Why the other side is gone, if that is known. @type {unknown} */
   cause;
   /** Why this side ends the session. @type {string | undefined} */
@@ -105,6 +88,8 @@ export class Endpoint {
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
+  /** The last message that was not of a call. @type {unknown} */
+  heard;
 
   /**
    * @param {object} options
@@ -112,27 +97,33 @@ export class Endpoint {
    * @param {number} options.features
    * @param {import('../driver/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
-   * @param {Transport} options.transport
-   * @param {Callee} options.callee
-   * @param {EndpointDelegate} [options.side] itself, where its class has the callbacks
+   * @param {import('../transports/transport.js').Transport & {
+   *   prepare?: import('../transports/transport.js').Prepare
+   * }} options.transport
+   * @param {Owner} options.owner
+   * @param {Known} options.capabilities
+   * @param {(sessionId: unknown) => Transferable[] | undefined} [options.offer] app: makes the better way to it
+   *   that its answer to the handshake offers
    * @param {import('./observers.js').Observers} [options.observers]
    */
-  constructor({ role, features, limits, restart, transport, callee, side, observers }) {
-    this.role = role;
-    this.limits = limits;
-    this.callee = callee;
-    /** @type {EndpointDelegate} */
-    this.side = side ?? /** @type {any} */ (this);
+  constructor(options) {
+    const { role, features, limits, restart, transport, owner, capabilities, observers } = options;
     const config = {
       ...limits,
       role,
       features,
       restart: Number(restart),
-      foreign: Number(callee.foreign),
+      foreign: Number(capabilities.foreign),
     };
-    this.core = new AbpCore(config, observers?.run);
-    this.machine = new Machine(this.core, /** @type {Acts} */ (this));
-    this.#via = this.transport = transport;
+    super(new AbpCore(config, observers?.run));
+    this.role = role;
+    this.limits = limits;
+    this.owner = owner;
+    this.capabilities = capabilities;
+    this.offer = options.offer;
+    /** Makes results and chunks fit for the transport. */
+    this.prepare = transport.prepare;
+    this.#via = this.transport = /** @type {Transport} */ (transport);
     observers?.tracing?.follow(this);
     this.upgrade(transport);
   }
@@ -159,7 +150,10 @@ export class Endpoint {
     return this.state === abp.SESSION_READY;
   }
 
-  /** Whether both sides agreed on a feature. @param {abp.Feature} feature */
+  /**
+   * Whether both sides agreed on a feature.
+   * @param {abp.Feature} feature
+   */
   has(feature) {
     const { x, pointer } = this.core;
     return (x.features(pointer) & feature) !== 0;
@@ -223,200 +217,110 @@ export class Endpoint {
 
   // --- In ------------------------------------------------------------------------------------------
 
-  /** @param {unknown} data @param {readonly MessagePort[]} [ports] @param {Transport} [via] */
+  /**
+   * Something has come.
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} [ports]
+   * @param {Transport} [via]
+   */
   receive(data, ports = [], via = this.transport) {
-    if (this.machine.over) return;
-    this.machine.observe?.('message', false, data);
+    if (this.over) return;
+    this.observe?.('message', false, data);
     this.#via = via;
     this.ports = ports;
-    this.machine.tick();
+    this.tick();
     try {
-      if (Array.isArray(data) || typeof data === 'string') this.#frame(data);
-      else this.#message(data);
+      this.line.receive(data, this);
     } catch (error) {
       // A getter or a proxy threw: only transports within one thread hand such things over.
       reportError(error);
-      this.#message(undefined);
+      this.message(undefined);
     }
-    this.machine.observe?.('read');
+    this.observe?.('read');
   }
 
-  /** @param {unknown} message @returns {unknown} */
-  #message(message) {
-    this.side.onMessage?.(message);
-    // The core need not read those of an ordinary call.
-    const read = readOrdinary(this.role, message);
-    if (!read) return this.#read(message);
-    const { id, payload, callId, name } = read;
-    if (callId !== undefined) {
-      const timeout = milliseconds(read.timeout);
-      return this.#called(new Call(this, name, getOwn(payload, 'params'), { id, timeout }), callId);
-    }
-    const { core, machine } = this;
-    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(id), 0), {
-      payload,
-    });
+  /**
+   * A call has come, whose parts are known.
+   * @param {unknown} id its number, or its id
+   * @param {unknown} name
+   * @param {unknown} params
+   * @param {any} [options] as of `Call`
+   * @param {unknown} [key] what names it in frames, if it came in one
+   * @param {number} [chunks] the window of a stream; -1 if that is no number
+   * @param {number} [bytes]
+   */
+  called(id, name, params, options, key, chunks = 0, bytes = 0) {
+    const { core } = this;
+    const call = new Call(this, name, params, options, key);
+    call.started = Math.round(this.now);
+    const { timeout = 0, progress, about } = call.options;
+    const aside = name === OUTCOME && this.#remembers ? abp.ASIDE : 0;
+    const fault = this.#faultOf(call, aside);
+    const flags = aside | (progress === undefined ? 0 : abp.WANTS_PROGRESS);
+    const number = numberOf(id);
+    const length = number ? 0 : core.writeId(id);
+    const aboutLength = about === undefined ? 0 : core.writeReason(about, length);
+    const { call_received: input } = core.x;
+    this.feed(input, call, length, number, timeout, flags, chunks, bytes, fault, aboutLength);
   }
 
-  /** @param {unknown} message that the core reads */
-  #read(message) {
-    const { core, machine } = this;
+  /**
+   * A message has come that the core reads.
+   * @param {unknown} message
+   */
+  message(message) {
+    const { core } = this;
+    const { x } = core;
+    this.heard = message;
     const payload = getOwn(message, 'payload');
     const context = { message, payload };
-    const receive = () =>
-      machine.feed((x, pointer) => x.receive(pointer, core.writeText(message, payload)), context);
+    const receive = () => this.feed(x.receive, context, core.writeText(message, payload));
     if (receive() !== abp.FOLLOWS) return;
     const { name, value, ...asked } = core.received(payload);
     /** @type {any} */
     const options = { ...asked, id: getOwn(message, 'id') };
     const call = new Call(this, name, value, options);
-    const take = () =>
-      this.#take(call, (x, pointer, flags, fault) => x.take(pointer, flags, fault));
+    const take = () => {
+      const aside = name === OUTCOME && this.#remembers ? abp.ASIDE : 0;
+      return this.feed(x.take, call, aside, this.#faultOf(call, aside));
+    };
     // What says whether it is refused may have used the core meanwhile.
     if (take() === abp.E_STATE && receive() === abp.FOLLOWS) take();
   }
 
+  /** A frame has come that cannot be read: the session ends with it, as what it held is lost. */
+  unread() {
+    this.feed(this.core.x.unread, { payload: this.refusal(abp.PARSE_ERROR) });
+  }
+
+  /** Whether agents may ask here what became of a call. */
+  get #remembers() {
+    return this.role === abp.APP && this.has(abp.OUTCOMES);
+  }
+
   /**
-   * Gives the core a call that has come.
+   * The code with which a call is refused, or `NO_ERROR`.
    * @param {Call} call
-   * @param {(x: AbpCore['x'], pointer: AbpCore['pointer'], flags: number, fault: abp.ErrorCode) => abp.Packed} input
+   * @param {number} aside whether it stands aside: it asks what became of another one
+   * @returns {abp.ErrorCode}
    */
-  #take(call, input) {
-    const { machine, callee } = this;
-    const { name } = call;
-    const asks = name === OUTCOME && this.side.recall && this.has(abp.OUTCOMES);
+  #faultOf(call, aside) {
     // In an app, params that are absent are none.
     if (this.role === abp.APP) call.params ??= {};
-    const fault = asks
-      ? abp.NO_ERROR
-      : typeof name === 'string'
-        ? callee.rejectionFor(call)
-        : abp.INVALID_PARAMS;
-    return machine.feed((x, at) => input(x, at, asks ? abp.ASIDE : 0, fault), call);
-  }
-
-  /** @param {unknown} data */
-  #frame(data) {
-    const frame = this.frames && entriesOf(data);
-    if (!frame) return isFrame(data) ? this.#unread() : this.#message(undefined);
-    for (let i = 0; i < frame.length && !this.machine.over; i += 4)
-      this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
-  }
-
-  /** A frame has come that cannot be read: the session ends with it, as what it held is lost. */
-  #unread() {
-    const payload = this.refusal(abp.PARSE_ERROR);
-    this.machine.feed((x, pointer) => x.unread(pointer), { payload });
-  }
-
-  /**
-   * Reads an entry of a frame. js/wire/frame-kinds.js says what the entries are.
-   * @param {unknown} kind
-   * @param {unknown} key
-   * @param {unknown} a
-   * @param {unknown} b
-   * @returns {unknown}
-   */
-  #entry(kind, key, a, b) {
-    const { core, machine } = this;
-    let size = 0;
-    /** What is settled or reported. @type {object | undefined} */
-    let context;
-    switch (kind) {
-      case FrameKind.REQUEST:
-        return this.#called(new Call(this, a, b, undefined, key), key);
-      case FrameKind.REQUEST_WITH: {
-        const [params, timeout, wants, chunks, bytes, last, idempotencyKey] = firstOf(b, 7);
-        const asked = {
-          timeout: milliseconds(timeout),
-          progress: wants === false ? undefined : (wants ?? undefined),
-          input: this.role === abp.AGENT ? !!chunks : last === true,
-          about: last,
-          idempotencyKey,
-        };
-        return this.#called(new Call(this, a, params, asked, key), key, chunks, bytes);
-      }
-      case FrameKind.VALUE:
-        context = { payload: { success: true, data: b, metadata: { duration: a } } };
-        break;
-      case FrameKind.RESPONSE:
-      case FrameKind.PROGRESS:
-        context = { payload: b };
-        break;
-      case FrameKind.CHUNK:
-        // A window has no more. Where no stream was begun no call takes it.
-        size = Math.min(this.streams?.sizeOf(b) ?? 0, 2 ** 32 - 1);
-        context = { payload: { chunk: b }, isChunk: true };
-        break;
-      case FrameKind.CANCEL:
-        this.late?.();
-        break;
-      case FrameKind.CREDIT:
-        break;
-      case FrameKind.TEXT:
-        return this.#frame(String(b));
-      default:
-        return this.#message(kind === FrameKind.MESSAGE ? b : undefined);
-    }
-    const number = numberOf(key);
-    return machine.feed((x, pointer) => {
-      const length = core.writeId(key);
-      switch (kind) {
-        case FrameKind.VALUE:
-          return x.value_received(pointer, length, number);
-        case FrameKind.RESPONSE:
-          return x.response_received(pointer, length, number, core.writeText(Object(b), b, length));
-        case FrameKind.PROGRESS:
-          return x.progress_received(pointer, length, number);
-        case FrameKind.CHUNK:
-          return x.chunk_received(pointer, length, number, countOf(a), size);
-        case FrameKind.CREDIT:
-          return x.credit_received(pointer, length, number, countOf(a), countOf(b));
-      }
-      return x.cancel_received(pointer, length, number, core.writeReason(a, length));
-    }, context);
-  }
-
-  /**
-   * A call has come, whose parts are known.
-   * @param {Call} call
-   * @param {unknown} key its number, or its id
-   * @param {unknown} [chunks] the window of a stream
-   * @param {unknown} [bytes]
-   */
-  #called(call, key, chunks, bytes) {
-    const { core } = this;
-    const { timeout = 0, progress, about } = call.options;
-    const wants = progress === undefined ? 0 : abp.WANTS_PROGRESS;
-    return this.#take(call, (x, pointer, flags, fault) => {
-      const length = core.writeId(key);
-      return x.call_received(
-        pointer,
-        length,
-        numberOf(key),
-        timeout,
-        flags | wants,
-        countOf(chunks),
-        countOf(bytes),
-        fault,
-        core.writeReason(about, length),
-      );
-    });
+    if (typeof call.name !== 'string') return abp.INVALID_PARAMS;
+    return aside ? abp.NO_ERROR : this.owner.accepts(call);
   }
 
   // --- Out -----------------------------------------------------------------------------------------
 
   /**
-   * Gives the core an input that begins a call or a cancel. If the core rejects it, the record fails.
-   * @param {Call | import('./pending-cancel.js').PendingCancel} record
-   * @param {abp.Handle} parent
-   * @param {(x: AbpCore['x'], pointer: AbpCore['pointer']) => abp.Packed | abp.Status} input
+   * The core has not taken a call or a cancel that was to be made here.
+   * @param {Call | PendingCancel} record
+   * @param {abp.Status} status that it returned
+   * @param {abp.Handle} parent the call on whose behalf it was to be made
    * @param {abp.Kind} [kind] as for `refusal`
    */
-  begin(record, parent, input, kind) {
-    this.machine.observe?.('begin', record, parent);
-    const status = this.machine.feed(input, record);
-    if (status >= 0) return;
+  reject(record, status, parent, kind) {
     const { x, pointer } = this.core;
     const code = x.status_error(pointer, status, Number(parent !== 0));
     record.fail(this.refusal(code, undefined, kind));
@@ -433,11 +337,6 @@ export class Endpoint {
     return this.core.response(kind, code, abp.FATE_NONE, { reason });
   }
 
-  /** Sends what was collected. */
-  flush() {
-    this.frames?.flush();
-  }
-
   /**
    * Posts a message or a frame. Throws if it cannot be cloned, not even by reading what is plain in it.
    * @param {unknown} message
@@ -446,7 +345,7 @@ export class Endpoint {
    * @param {Transport} [via]
    */
   post(message, transfer, kind, via = this.transport) {
-    this.machine.observe?.('message', true, message);
+    this.observe?.('message', true, message);
     try {
       via.post(message, transfer, kind);
     } catch {
@@ -454,229 +353,195 @@ export class Endpoint {
     }
   }
 
-  /**
-   * Sends a message that the core has printed.
-   * @param {any} message undefined if there is nothing to be said any more
-   * @param {object} [how]
-   * @param {Transferable[]} [how.transfer]
-   * @param {MessageKind} [how.kind]
-   * @param {(error: unknown) => unknown} [how.failed] sees to it that it was not sent: such a message goes in no frame
-   */
-  say(message, { transfer, kind, failed } = {}) {
-    if (!message) return;
-    if (this.frames && !failed) return this.frames.add(FrameKind.MESSAGE, 0, undefined, message);
-    try {
-      isSmall(message.payload); // It throws where it is too deep.
-      this.post(message, transfer, kind);
-    } catch (error) {
-      if (failed) failed(error);
-      else warnUnsent(error, message.payload);
-    }
-  }
-
-  /** @param {Call} call @param {abp.Handle} handle @param {[number, number]} [window] */
-  sendRequest(call, handle, window) {
-    const { name, params, options } = call;
-    const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
-      options;
-    const frames = this.frames;
-    const ms = milliseconds(timeout);
-    const progress = progressToken ?? (onProgress ? true : undefined);
-    const isPlain =
-      progress === undefined && !(ms || window?.[0] || about || input || idempotencyKey);
-    if (!frames) {
-      const asked = { ...options, name, progress: progressToken, input: !!input, value: params };
-      const message =
-        isPlain && this.role === abp.AGENT
-          ? callMessage(callId ?? this.core.idText(handle), name, params)
-          : this.core.print(asked, abp.REQUEST, handle, window);
-      const failed = (/** @type {unknown} */ error) => call.unsent(error);
-      if (!message) return failed(outOfMemory());
-      return this.say(message, { transfer, kind: 'request', failed });
-    }
-    const key = (call.key = callId ?? this.core.number(handle));
-    if (isPlain) return frames.add(FrameKind.REQUEST, key, name, params, transfer);
-    const more = [params, ms, progress ?? false];
-    more.push(...(window ?? [0, 0]), about ?? !!input, idempotencyKey);
-    while (more.length > 3 && !more.at(-1)) more.pop();
-    return frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
-  }
-
-  /**
-   * Answers a call that was received.
-   * @param {Call} call
-   * @param {any} response
-   * @param {Transferable[]} [transfer]
-   * @returns {void}
-   */
-  respond(call, response, transfer) {
-    const { key, options } = call;
-    const frames = this.frames;
-    if (frames && key !== undefined) {
-      const { success, data, metadata } = response;
-      // Of most successes nothing is to be said but how long they took.
-      if (success && metadata && Object.keys(metadata).length === 1)
-        return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
-      return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
-    }
-    const message = responseMessage(this.role, options.id, response);
-    const failed = (/** @type {unknown} */ error) => {
-      // Once more, without what could not be moved.
-      if (transfer?.length) return this.respond(call, response);
-      return this.#unanswered(response.data, error, (payload) => ({ ...message, payload }));
-    };
-    return this.say(message, { transfer, failed });
-  }
-
-  /**
-   * An answer could not be sent: another one says why. One whose id or key cannot be cloned is lost: nobody could match it.
-   * @param {unknown} data
-   * @param {unknown} error
-   * @param {(response: object) => unknown} wrap makes it a message
-   */
-  async #unanswered(data, error, wrap) {
-    const { frames } = this;
-    const response = failedBy(await reasonUnsent('result', 'data', data, error));
-    // In a session that began meanwhile, its key is that of another call.
-    if (frames !== this.frames) return;
-    try {
-      this.post(wrap(response));
-    } catch (failure) {
-      warnUnsent(failure, response);
-    }
-  }
-
-  /** @param {unknown[]} entry @param {Transferable[] | undefined} transfer @param {unknown} error @returns {unknown} */
-  #undeliverable([kind, key, a, value], transfer, error) {
-    const isMade = kind === FrameKind.REQUEST || kind === FrameKind.REQUEST_WITH;
-    // Calls of the two sides may have the same key.
-    const call = /** @type {Call | undefined} */ (
-      this.machine.find((record) => record.key === key && isMade === !!record.resolve)
-    );
-    switch (kind) {
-      case FrameKind.REQUEST:
-      case FrameKind.REQUEST_WITH:
-        return call?.unsent(error, kind === FrameKind.REQUEST ? value : getOwn(value, '0'));
-      case FrameKind.CHUNK:
-        return call?.seldom.outflow?.fail(error);
-      case FrameKind.VALUE:
-      case FrameKind.RESPONSE: {
-        // Once more, without what could not be moved.
-        if (transfer?.length) return this.frames?.add(kind, key, a, value);
-        const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
-        const wrap = (/** @type {object} */ said) => [FrameKind.RESPONSE, key, undefined, said];
-        return this.#unanswered(data, error, wrap);
-      }
-    }
-    return warnUnsent(error, getOwn(value, 'payload') ?? value);
-  }
-
   // --- The session ---------------------------------------------------------------------------------
 
-  close() {
-    this.machine.feed((x, pointer) => x.close(pointer));
+  /**
+   * Ends the session.
+   * @param {string} [reason] given to the calls that end with it
+   */
+  close(reason) {
+    this.closing = reason;
+    this.feed(this.core.x.close, undefined);
     this.dispose();
   }
 
-  /** The other side has gone away. @param {unknown} [cause] */
+  /**
+   * The other side has gone away.
+   * @param {unknown} [cause]
+   */
   lost(cause) {
-    if (this.machine.over) return;
+    if (this.over) return;
     this.cause = cause;
-    this.machine.feed((x, pointer) => x.lost(pointer));
+    this.feed(this.core.x.lost, undefined);
     this.dispose();
   }
 
   /** The other side may be another one than before: it is asked. */
   suspect() {
-    this.machine.advance();
-    this.machine.feed((x, pointer) => x.suspect(pointer));
+    this.advance();
+    this.feed(this.core.x.suspect, undefined);
   }
 
-  /** This document is going away, or is frozen and may come back. @param {boolean} persisted */
+  /**
+   * This document is going away, or is frozen and may come back.
+   * @param {boolean} persisted
+   */
   leave(persisted) {
-    const frames = this.frames;
-    this.machine.feed((x, pointer) => x.leave(pointer, Number(persisted)));
-    frames?.flush();
+    const { line } = this;
+    this.feed(this.core.x.leave, undefined, Number(persisted));
+    line.flush();
   }
 
   /** Closes the transport and frees the core's memory. */
   dispose() {
-    if (this.machine.over) return;
-    this.machine.end();
+    if (this.over) return;
+    this.end();
     invokeReportingErrors(() => this.transport.close());
-    this.side.onEnd?.();
+    this.owner.ended();
   }
 
-  /** Counts of what is pending and what was dropped, for debugging. */
-  get counters() {
-    return this.machine.counters;
+  // --- What the core's actions do ------------------------------------------------------------------
+
+  /**
+   * @override
+   * @param {Action} action
+   * @param {any} context
+   */
+  read({ kind, arg, call, record }, context) {
+    const { core } = this;
+    switch (kind) {
+      case abp.REQUEST:
+        record.key = record.options.callId ?? core.callNumber;
+        return record.options.stream && core.amount;
+      case abp.ABORT:
+        return context?.cancelReason ?? core.reason;
+      case abp.CHUNK:
+        return core.at;
+      case abp.CREDIT:
+        return core.amount;
+      case abp.NOTIFY:
+        return core.received(getOwn(context, 'payload'));
+      case abp.REFUSE:
+        // A call is refused in the form in which it came.
+        return context instanceof Call ? undefined : core.message;
+      case abp.SEND:
+        if (arg !== abp.MSG_CANCEL) return core.message;
+        // A cancel by an id is a request of its own: its record is the context.
+        if (getOwn(context, 'callId') === undefined) return this.line.cancelText(record);
+        this.expect(context, call);
+        return core.message;
+    }
+    return undefined;
   }
 
-  // --- What the core's actions do --------------------------------------------------------------------
-
-  /** @type {Acts['read']} */
-  read(action, call, record, context) {
-    const kind = kindOf(action);
-    // Such a call is refused in the form in which it came.
-    if (kind === abp.REFUSE && context instanceof Call) return undefined;
-    if (kind === abp.NOTIFY) return this.core.received(getOwn(context, 'payload'));
-    const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
-    // A cancel by an id is a request of its own: its record is the context.
-    if (isCancel && getOwn(context, 'callId') !== undefined)
-      this.machine.expect(/** @type {any} */ (context), call);
-    // A cancel of a call that went out in a frame has an entry of its own there.
-    return isCancel && record?.key ? this.core.reason : this.core.message;
+  /**
+   * @override
+   * @param {Action} action
+   * @param {any} context
+   */
+  perform(action, context) {
+    this.observe?.('action', action, context);
+    const { kind, arg, fate, record, text } = action;
+    switch (kind) {
+      case abp.REQUEST:
+        return this.line.request(record, text);
+      case abp.START:
+        return void this.owner.run(record);
+      case abp.SETTLE:
+        return record.settle(arg, context, fate);
+      case abp.RESULT:
+        return (record ?? context).answer(arg, fate);
+      case abp.ABORT:
+        return record.abort(text, fate);
+      case abp.SEND:
+        return this.#send(arg, record, text);
+    }
+    this.#performOther(action, context);
   }
 
-  /** @type {Acts['send']} */
-  send(arg, record, text) {
-    const { frames } = this;
-    if (arg === abp.MSG_CANCEL_RESULT) this.late?.();
-    if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
-    else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
-    // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
-    else if (arg === abp.MSG_CANCEL_RESULT && frames) frames.addLater(text);
-    else this.say(text, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
+  /**
+   * Performs what few calls need.
+   * @param {Action} action
+   * @param {any} context
+   */
+  #performOther({ kind, arg, call, record, text }, context) {
+    switch (kind) {
+      case abp.QUEUED:
+        // Its handler does not start in this turn.
+        record.started = 0;
+        return;
+      case abp.CHUNK: {
+        const { stream } = record.options;
+        if (stream) stream.push(getOwn(context.payload, 'chunk'), text);
+        else record.extra.outflow?.send(context, text);
+        return;
+      }
+      case abp.CREDIT:
+        return this.line.credit(record, text);
+      case abp.RESUME:
+        return record.extra.outflow?.resume();
+      case abp.REPORT:
+        return this.owner.progress?.(context.payload, call && record);
+      case abp.NOTIFY:
+        return this.owner.notification?.(text.name, text.value);
+      case abp.REFUSE:
+        if (text) this.post(text, undefined, undefined, this.#via);
+        else context.refuse(arg);
+        return;
+      case abp.SESSION:
+        return this.#became(arg, context);
+    }
   }
 
-  /** @type {Acts['refuse']} */
-  refuse(code, context, text) {
-    if (text) this.post(text, undefined, undefined, this.#via);
-    else context.refuse(code);
+  /**
+   * Sends what the session or a cancel needs.
+   * @param {abp.Message} message which
+   * @param {Call} record
+   * @param {any} text the message or, of a cancel in a frame, its reason
+   */
+  #send(message, record, text) {
+    const { line } = this;
+    switch (message) {
+      case abp.MSG_CANCEL:
+        return record instanceof Call ? line.cancel(record, text) : line.control(text);
+      case abp.MSG_INITIALIZE:
+        return line.control(text, 'greeting');
+      case abp.MSG_INITIALIZE_RESULT: {
+        const via = this.#via;
+        const ports = this.has(abp.PORT) ? this.offer?.(text.payload.sessionId) : undefined;
+        return this.post(text, ports, undefined, via);
+      }
+      case abp.MSG_CANCEL_RESULT:
+        this.late?.();
+        // The handler's signal should fire before time is spent on posting it.
+        return line.control(text, undefined, true);
+    }
+    return line.control(text);
   }
 
-  /** @type {Acts['report']} */
-  report(record, { payload }, call) {
-    this.side.onReport?.(payload, call && record);
-  }
-
-  /** @param {{ name: string, value: unknown }} told */
-  notified({ name, value }) {
-    invokeReportingErrors(this.side.onNotification, name, value);
-  }
-
-  /** @param {abp.Session} state @param {any} context */
-  session(state, context) {
+  /**
+   * The session has another state.
+   * @param {abp.Session} state
+   * @param {any} context
+   */
+  #became(state, context) {
     const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
     if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
-    // The delegate may close the transport, and what ends a session is said before that.
-    if (state === abp.SESSION_CLOSED) this.flush();
-    this.frames =
-      state === abp.SESSION_READY && this.has(abp.FRAMES)
-        ? new FrameWriter(
-            (frame, transfer) => this.post(frame, transfer),
-            (entry, transfer, failure) => this.#undeliverable(entry, transfer, failure),
-            this.has(abp.TEXT),
-          )
-        : undefined;
-    invokeReportingErrors(this.side.onSession, state, context?.message);
+    // The owner may close the transport, and what ends a session is said before that.
+    if (state === abp.SESSION_CLOSED) this.line.flush();
+    const inFrames = state === abp.SESSION_READY && this.has(abp.FRAMES);
+    this.line = inFrames ? new FrameLine(this) : this.#messages;
+    invokeReportingErrors(() => this.owner.session(state, context?.message));
   }
 
-  /** @type {Acts['failed']} */
-  failed(records) {
+  /**
+   * @override
+   * @param {(Call | PendingCancel)[]} records
+   */
+  broke(records) {
     this.dispose();
-    for (const record of records)
-      record.fail(failedBy({ code: 'INTERNAL_ERROR', message: 'The bridge failed' }, 'unknown'));
-    invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
+    const failure = { code: 'INTERNAL_ERROR', message: 'The bridge failed' };
+    for (const record of records) record.fail(failedBy(failure, 'unknown'));
+    invokeReportingErrors(() => this.owner.session(abp.SESSION_LOST, undefined));
   }
 }

@@ -73,8 +73,8 @@ export async function withInput(endpoint, source, call) {
 /** The input of the pending call which the app asks to read. @param {Call} asked */
 export function inputOf({ endpoint, params }) {
   const callId = getOwn(params, 'callId');
-  const call = endpoint.machine.find(
+  const call = endpoint.find(
     (record) => record instanceof Call && record.options.input && record.callId === callId,
   );
-  return call?.options.input;
+  return /** @type {Call | undefined} */ (call)?.options.input;
 }

@@ -3,7 +3,6 @@ import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
-import { CHUNK } from '../wire/frame-kinds.js';
 
 /** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
 const MAX_TURNS_BETWEEN_CHUNKS = 24;
@@ -26,9 +25,8 @@ export class Outflow extends Iteration {
 
   /** Sends a chunk, if there is room for it. @param {unknown} chunk @param {number} size @returns {boolean} false if there is none */
   #isSent(chunk, size) {
-    return (
-      this.#call.tell((x, pointer, call) => x.chunk(pointer, call, size), chunk) !== abp.E_LIMIT
-    );
+    const { endpoint, handle } = this.#call;
+    return endpoint.feed(endpoint.core.x.chunk, chunk, handle, size) !== abp.E_LIMIT;
   }
 
   /** @param {unknown} chunk @returns {Promise<void> | undefined} for what has to wait */
@@ -53,23 +51,19 @@ export class Outflow extends Iteration {
    * Sends a chunk that the core lets pass. Those that follow one another without a pause are collected.
    * @param {unknown} chunk
    * @param {number} size its bytes
-   * @param {import('../wire/frames.js').FrameWriter} [frames] collects them; without it, each goes in a message
    */
-  send(chunk, size, frames) {
-    const { endpoint, handle, key } = this.#call;
-    const transfer = transferOf(chunk);
-    if (!frames) {
-      const message = endpoint.core.print({ value: chunk }, abp.CHUNK, handle, [0, size]);
-      return void endpoint.say(message, { transfer, failed: (error) => this.fail(error) });
-    }
-    frames.add(CHUNK, key, size, chunk, transfer);
+  send(chunk, size) {
+    const { line } = this.#call.endpoint;
+    line.chunk(this.#call, chunk, size, transferOf(chunk));
+    const { writer } = line;
+    if (!writer) return;
     const now = performance.now();
-    frames.bytes += size;
-    const waits = frames.bytes < MAX_CHUNK_BYTES && now - frames.sentAt < MAX_CHUNK_DELAY;
-    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return;
-    frames.flush();
-    frames.sentAt = now;
-    frames.bytes = 0;
+    writer.bytes += size;
+    const waits = writer.bytes < MAX_CHUNK_BYTES && now - writer.sentAt < MAX_CHUNK_DELAY;
+    if (writer.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return;
+    writer.flush();
+    writer.sentAt = now;
+    writer.bytes = 0;
   }
 
   /** There is room again. */
@@ -98,11 +92,11 @@ export class Outflow extends Iteration {
  *   chunks, a list of them; if it was stopped before all was sent, a response that says so
  */
 export async function stream(call, source) {
-  const { endpoint, handle, rare, reason } = call;
-  const { core, machine, side } = endpoint;
-  const { prepare } = side;
-  const outflow = (rare.outflow = new Outflow(call, source));
-  const isRead = !machine.failed && core.x.stream_wanted(core.pointer, handle);
+  const { endpoint, handle, reason } = call;
+  const { core, prepare } = endpoint;
+  const extra = call.ensureExtra();
+  const outflow = (extra.outflow = new Outflow(call, source));
+  const isRead = !endpoint.failed && core.x.stream_wanted(core.pointer, handle);
   const collection = isRead ? undefined : new Collection();
   if (!call.beginWork()) outflow.stop(reason);
   const { returned, value, isPartial } = await outflow.run(
@@ -115,9 +109,9 @@ export async function stream(call, source) {
   if (!returned) return { success: false, cancelled: true };
   if (isPartial) return { success: false, cancelled: true, metadata: { outcome: 'finished' } };
   // What cannot be sent is known now, before the call has an outcome.
-  endpoint.flush();
+  endpoint.line.flush();
   outflow.requireWhole();
   if (!collection || value !== undefined) return value;
-  rare.collected = true;
+  extra.collected = true;
   return collection.chunks;
 }

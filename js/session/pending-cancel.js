@@ -16,7 +16,7 @@ export function cancelById(endpoint, callId, reason, answerTo) {
   const record = {
     handle: 0,
     callId,
-    settle: (outcome, context) => {
+    settle(outcome, context) {
       const payload = context?.payload;
       const cancelled = outcome === CANCELLED && !!payload;
       const said = { ...copyRecord(payload), callId, cancelled };
@@ -27,12 +27,14 @@ export function cancelById(endpoint, callId, reason, answerTo) {
         .catch((error) => ({ ...said, error }))
         .then(answerTo);
     },
-    fail: (response) => answerTo(unanswered(callId, response)),
+    fail(response) {
+      answerTo(unanswered(callId, response));
+    },
   };
-  endpoint.begin(record, 0, (x, pointer) => {
-    const length = core.writeId(callId);
-    return x.cancel_by_id(pointer, length, core.writeReason(reasonText(reason), length));
-  });
+  const length = core.writeId(callId);
+  const reasonLength = core.writeReason(reasonText(reason), length);
+  const status = endpoint.feed(core.x.cancel_by_id, record, length, reasonLength);
+  if (status < 0) endpoint.reject(record, status, 0);
 }
 
 /**

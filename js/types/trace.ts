@@ -1,6 +1,7 @@
 /** What is observed of an endpoint, and what people and tools are shown of it. */
 import type { ErrorObject } from '../common/errors.js';
-import type { Handle, Kind } from '../driver/abp-boundary.js';
+import type { Handle } from '../driver/abp-boundary.js';
+import type { Action } from '../driver/machine.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { Call } from '../session/call.js';
 
@@ -18,7 +19,7 @@ export interface Observed {
   /** A call or a `PendingCancel` is about to be made, on behalf of the call `parent`, if that is not 0. */
   begin: [record: object, parent: Handle];
   /** The core's action is about to be performed. */
-  action: [kind: Kind, arg: number, record: any, context: unknown, text: unknown];
+  action: [action: Action, context: unknown];
   /** Progress is about to be sent. */
   progress: [record: AnyCall, info: unknown];
   /** This is what becomes of a call. */

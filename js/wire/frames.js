@@ -1,6 +1,6 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
 import { copyOf } from '../common/copy.js';
-import { isSmall, isText } from '../common/snapshot.js';
+import { LARGE, TEXT, shapeOf } from '../common/snapshot.js';
 import { parse, stringify } from '../common/values.js';
 import * as FrameKind from './frame-kinds.js';
 
@@ -25,36 +25,38 @@ export const isFrame = (data) => (typeof data === 'string' ? /^\[+\d/.test(data)
 const soon = Promise.resolve();
 
 export class FrameWriter {
-  /** @type {unknown[]} */
+  /** What is collected. @type {unknown[]} */
   #entries = [];
-  /** When chunks of streams were sent, and the bytes of those that were collected since. */
-  sentAt = 0;
-  bytes = 0;
   /** Entries as text, which come after the others. */
   #text = '';
   #texts = 0;
-  #waiting = false;
-  /** Microtasks until what was collected is sent. */
+  /** When chunks of streams were sent, and the bytes of those that were collected since. */
+  sentAt = 0;
+  bytes = 0;
+  /** Whether an entry was added in this turn. */
+  #hasBegun = false;
+  /** Microtasks for which what was collected waits beyond those of its turn. */
   #left = 0;
-  #post;
+  #channel;
   #undeliverable;
   #writesText;
 
   /**
-   * @param {(frame: unknown[] | string, transfer?: Transferable[]) => void} post sends a frame
-   * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable gets each entry
-   *   that could not be sent, and why
+   * @param {{ post(frame: unknown[] | string, transfer?: Transferable[]): void }} channel sends a frame
+   * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable
+   *   gets each entry that could not be sent, and why
    * @param {boolean} [writesText] whether the other side reads text
    */
-  constructor(post, undeliverable, writesText = false) {
-    this.#post = post;
+  constructor(channel, undeliverable, writesText = false) {
+    this.#channel = channel;
     this.#undeliverable = undeliverable;
     this.#writesText = writesText;
   }
 
   /**
-   * Adds an entry. The first one of a turn is sent at once, because a single call should not wait. The others are
-   * collected until the turn's microtasks have run, as text or as copies: what is neither is sent with those before it.
+   * Adds an entry. The first one of a turn is sent at once, because a single call should not wait. The
+   * others are collected until the turn's microtasks have run, as text or as copies: what is neither is
+   * sent with those before it.
    * @param {number} kind see js/wire/frame-kinds.js, also for the next three
    * @param {unknown} key
    * @param {unknown} a
@@ -62,18 +64,16 @@ export class FrameWriter {
    * @param {Transferable[]} [transfer] moved with the entry
    */
   add(kind, key, a, b, transfer) {
-    const isFirst = this.#begins();
-    let isUrgent = isFirst || !!transfer;
+    const isFirst = this.#isFirst();
+    let isUrgent = isFirst;
     try {
-      if (this.#writesText && !transfer && isText(b)) {
-        // A getter inside may make a call, whose entry comes before this one.
-        // In a list, a `toJSON` of all lists would be asked for it.
-        const entry = `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;
-        this.#text += entry;
-        if (++this.#texts === MAX_FRAME_ENTRIES || isFirst) this.flush();
-        return;
-      }
-      isUrgent = !isSmall(b) || isUrgent;
+      // A getter inside may make a call, whose entry comes before this one.
+      const shape = shapeOf(b);
+      if (isFirst && !this.#entries.length && !this.#texts)
+        return this.#channel.post([kind, key, a, b], transfer);
+      if (shape === TEXT && this.#writesText && !isFirst && !transfer)
+        return this.#addText(kind, key, a, b);
+      isUrgent ||= shape === LARGE || !!transfer;
       if (!isUrgent) b = copyOf(b);
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
@@ -83,45 +83,65 @@ export class FrameWriter {
     if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush(transfer);
   }
 
+  /**
+   * Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first entry.
+   * @param {object} message
+   */
+  addLater(message) {
+    this.#isFirst();
+    this.#endText();
+    this.#entries.push(FrameKind.MESSAGE, 0, undefined, message);
+  }
+
+  /**
+   * @param {number} kind
+   * @param {unknown} key
+   * @param {unknown} a
+   * @param {unknown} b
+   */
+  #addText(kind, key, a, b) {
+    // In a list, a `toJSON` of all lists would be asked for it.
+    this.#text += `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;
+    if (++this.#texts === MAX_FRAME_ENTRIES) this.flush();
+  }
+
   /** Entries as text, which stand before what comes now. */
   #endText() {
-    const text = `[${this.#text.slice(1)}]`;
-    if (this.#texts) this.#entries.push(FrameKind.TEXT, 0, undefined, text);
+    if (!this.#texts) return;
+    this.#entries.push(FrameKind.TEXT, 0, undefined, `[${this.#text.slice(1)}]`);
     this.#text = '';
     this.#texts = 0;
   }
 
-  /** What was collected waits for more. @param {number} turns microtasks @returns {boolean} whether anything was collected */
+  /**
+   * What was collected waits for more.
+   * @param {number} turns microtasks
+   * @returns {boolean} whether anything was collected
+   */
   wait(turns) {
     this.#left = turns;
     return this.#entries.length + this.#texts > 0;
   }
 
-  /** Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first entry. @param {object} message */
-  addLater(message) {
-    this.#begins();
-    this.#endText();
-    this.#entries.push(FrameKind.MESSAGE, 0, undefined, message);
-  }
-
   /** Whether this is the first entry of the turn; if so, schedules the flush. */
-  #begins() {
-    if (this.#waiting) return false;
-    this.#waiting = true;
+  #isFirst() {
+    if (this.#hasBegun) return false;
+    this.#hasBegun = true;
+    this.#left = 0;
     // Handlers that settle in this turn do so a few microtasks later: one more round collects their results.
-    this.#left = 1;
-    void soon.then(this.#settle);
+    void soon.then().then(this.#settle);
     return true;
   }
 
   #settle = () => {
     if (this.#left-- > 0) return void soon.then(this.#settle);
-    this.#waiting = false;
-    this.flush();
+    this.#hasBegun = false;
+    if (this.#entries.length || this.#texts) this.flush();
   };
 
   /**
-   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it: they are copies, or text.
+   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it: they are
+   * copies, or text.
    * @param {Transferable[]} [transfer] moved with the last entry
    */
   flush(transfer) {
@@ -131,10 +151,10 @@ export class FrameWriter {
     if (!frame.length) return;
     this.#entries = [];
     try {
-      this.#post(isText ? /** @type {string} */ (frame[3]) : frame, transfer);
+      this.#channel.post(isText ? /** @type {string} */ (frame[3]) : frame, transfer);
     } catch (error) {
       const last = frame.splice(-4);
-      if (frame.length) this.#post(frame);
+      if (frame.length) this.#channel.post(frame);
       this.#undeliverable(last, transfer, error);
     }
   }

@@ -121,6 +121,7 @@ export function readResponse(value) {
 
 /** Whether a capability says that it may run twice. @param {unknown} annotations its hints */
 export const isRepeatable = (annotations) =>
+  isObject(annotations) &&
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
 
 /** The members of progress that are numbers, and those that are strings. All are optional. */

@@ -202,7 +202,8 @@ const TRAP = Symbol('trap');
 /** A machine with a core that causes the given actions, `[kind, arg, call, flags]` each, for any input. */
 function scripted() {
   const core = {
-    ...{ pointer: 1, call: 0, reason: undefined, at: 0, script: [], inFlightIn: 0 },
+    ...{ pointer: 1, action: 0, instance: { u32: [] }, reason: undefined, at: 0, script: [] },
+    inFlightIn: 0,
     isPending: () => false,
     counters: () => ({ inFlightIn: core.inFlightIn }),
     free: mock.fn(),
@@ -212,7 +213,8 @@ function scripted() {
       if (!next) return 0;
       if (next === TRAP) throw new RangeError('unreachable');
       const [kind, arg, call, flags = 0, reason] = next;
-      Object.assign(core, { call, reason });
+      core.instance.u32[abp.ACTION_CALL >> 2] = call;
+      core.reason = reason;
       return kind | (arg << abp.ARG_SHIFT) | flags | (core.script.length ? abp.MORE : 0);
     },
     x: {
@@ -221,11 +223,32 @@ function scripted() {
     },
   };
   const failed = mock.fn();
-  const acts = {
-    read: () => core.unreadable && assert.fail('unreadable'),
-    ...{ sendRequest() {}, send() {}, refuse() {}, report() {}, failed },
-  };
-  const machine = new Machine(/** @type {any} */ (core), acts);
+  class Scripted extends Machine {
+    read({ kind }) {
+      if (core.unreadable) assert.fail('unreadable');
+      return kind === abp.ABORT ? core.reason : undefined;
+    }
+
+    perform({ kind, arg, record, text }) {
+      switch (kind) {
+        case abp.START:
+          return record.start();
+        case abp.ABORT:
+          return record.abort(text);
+        case abp.RESULT:
+          return record.answer(arg);
+        case abp.SETTLE:
+          return record.settle(arg);
+        case abp.RESUME:
+          return record.resume();
+      }
+    }
+
+    broke(records) {
+      failed(records);
+    }
+  }
+  const machine = new Scripted(/** @type {any} */ (core));
   const feed = (script, context) => {
     core.script = script;
     return machine.feed(() => core.take(), context);
@@ -278,7 +301,7 @@ describe('actions', () => {
     const record = {
       ...received(),
       // WebKit runs microtasks between listeners of a signal: the handler has settled before `abort` returns.
-      abort: () => machine.finish(record, abp.CANCELLED),
+      abort: () => machine.finish(record, core.x.finish),
       answer: (outcome) => answers.push(outcome),
     };
     feed([[abp.START, 0, 7]], record);
@@ -353,7 +376,7 @@ describe('a core that traps', () => {
     assert.deepEqual(failed.mock.calls[0].arguments, [[...records, handled]]);
     assert.match(said.mock.calls[0].arguments[0], /the connection failed and is closed/);
     assert.equal(feed([[abp.DROP, 0, 0]]), abp.E_MEMORY);
-    machine.finish(handled, abp.COMPLETED);
+    machine.finish(handled, core.x.finish);
     machine.end();
     const counts = [failed, said, core.abandon, core.free].map(
       ({ mock: { calls } }) => calls.length,
@@ -382,7 +405,7 @@ test('at the end a core is freed when no handler runs and nobody asks for its ca
   machine.kept = 1;
   machine.end();
   core.inFlightIn = 0;
-  machine.finish(record, abp.COMPLETED);
+  machine.finish(record, core.x.finish);
   assert.equal(core.free.mock.callCount(), 0);
   machine.forget();
   machine.end();

@@ -27,6 +27,7 @@ const INPUTS = [
   ['cancel', (x) => x.cancel, 'call #reason'],
   ['cancel_by_id', (x) => x.cancel_by_id, '#id #reason'],
   ['value_received', (x) => x.value_received, '#id number'],
+  ['outcome_received', (x) => x.outcome_received, '#id number theirs'],
   ['response_received', (x) => x.response_received, '#id number #response'],
   ['unsent', (x) => x.unsent, 'call'],
   ['progress_received', (x) => x.progress_received, '#id number'],

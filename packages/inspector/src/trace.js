@@ -59,7 +59,7 @@ class Tracer {
     };
     this.#dropped = this.#counts();
     // Calls may be in flight already. What has no params is a cancel by an id.
-    endpoint.machine.find((record) => {
+    endpoint.find((record) => {
       if (record.handle && 'params' in record) this.#begins(/** @type {any} */ (record), false);
       return false;
     });
@@ -145,6 +145,10 @@ class Tracer {
       }
       case FrameKind.RESPONSE:
         return { type: answer, id: theirs, payload: b };
+      case FrameKind.OUTCOME: {
+        const payload = this.#endpoint.core.unpackFailure(a, b);
+        return { type: answer, id: theirs, payload };
+      }
       case FrameKind.PROGRESS:
         return { type: 'progress', payload: { ...b, operationId: theirs } };
       case FrameKind.MESSAGE:
@@ -190,8 +194,8 @@ class Tracer {
 
   /** What does not change about a call. @param {AnyCall} record */
   #describe(record) {
-    const { resolve, seldom, name, options } = record;
-    const isLocal = seldom.above !== undefined;
+    const { resolve, extra, name, options } = record;
+    const isLocal = extra.parent !== undefined;
     const made = !!resolve && !isLocal;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };
@@ -219,7 +223,7 @@ class Tracer {
   }
 
   /** @param {Observed['action']} told the text of an ABORT is its reason */
-  action(...[kind, arg, record, context, text]) {
+  action(...[{ kind, arg, record, text }, context]) {
     switch (kind) {
       case abp.REQUEST:
       case abp.QUEUED:
@@ -292,18 +296,18 @@ export class Tracing {
   /** @type {import('../../../js/types/parts.js').Tracing['add']} */
   add(listener) {
     this.#listeners.add(listener);
-    for (const endpoint of this.#endpoints()) if (!endpoint.machine.observe) this.follow(endpoint);
+    for (const endpoint of this.#endpoints()) if (!endpoint.observe) this.follow(endpoint);
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size) return;
-      for (const { machine } of this.#endpoints()) machine.observe = undefined;
+      for (const endpoint of this.#endpoints()) endpoint.observe = undefined;
     };
   }
 
   /** Observes an endpoint if somebody listens. @param {Endpoint} endpoint */
   follow(endpoint) {
     if (!this.#listeners.size) return;
-    endpoint.machine.observe = new Tracer(endpoint, this.#listeners).observe;
+    endpoint.observe = new Tracer(endpoint, this.#listeners).observe;
   }
 }
 

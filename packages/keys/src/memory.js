@@ -26,7 +26,7 @@ import { sizeOf } from '../../../js/common/value-size.js';
 import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { OUTCOME, isResponse, unstarted } from '../../../js/wire/messages.js';
-import { returnOf } from '../../../js/app/waits.js';
+import { returnOf } from '../../../js/app/handler.js';
 import { digestOf } from '../../binary/src/digest.js';
 import { LocalStore, MAX_BYTES } from './local-store.js';
 
@@ -141,7 +141,7 @@ export class Memory {
   #drop(ended) {
     clearTimeout(this.#ended.get(ended));
     this.#ended.delete(ended);
-    ended.machine.forget();
+    ended.endpoint.forget();
   }
 
   /** The app is about to close its sessions. What runs elsewhere is not waited for any more. */
@@ -150,8 +150,8 @@ export class Memory {
     this.#closed = true;
     this.#local.clear();
     for (const place of this.#places.values()) {
-      const { core, machine } = place.first.endpoint;
-      if (!machine.failed && !core.x.has_begun(core.pointer, place.handle)) place.free();
+      const { core, failed } = place.first.endpoint;
+      if (!failed && !core.x.has_begun(core.pointer, place.handle)) place.free();
     }
   }
 
@@ -185,11 +185,12 @@ export class Memory {
    * @param {Endpoint} endpoint @param {abp.Handle} asked @param {boolean} settled @param {AbortSignal} [signal] ends the waiting
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
-  async #became({ core, machine }, asked, settled, signal) {
-    machine.kept++; // until it is known
+  async #became(endpoint, asked, settled, signal) {
+    const { core } = endpoint;
+    endpoint.kept++; // until it is known
     try {
       for (let last = 0; core.pointer;) {
-        if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
+        if (endpoint.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
         const packed = core.x.became(core.pointer, asked);
         const { call } = core;
         if (!settled || !call || call === last)
@@ -198,12 +199,12 @@ export class Memory {
             outcome: /** @type {abp.Outcome} */ (packed >> 8),
           };
         last = call;
-        const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
+        const running = /** @type {Call | undefined} */ (endpoint.find((of) => of.handle === last));
         if (running) await unless(signal, returnOf(running));
       }
       return { fate: abp.FATE_NONE, outcome: abp.PENDING };
     } finally {
-      machine.forget();
+      endpoint.forget();
     }
   }
 
@@ -224,9 +225,10 @@ export class Memory {
     // That which the agent has used last comes first: an older one may not know yet that it has ended.
     const others = [...this.#ended.keys(), ...this.#connections]
       .filter((other) => owner && other.owner === owner)
-      .sort((a, b) => a.machine.tickedAt - b.machine.tickedAt);
+      .map((other) => other.endpoint)
+      .sort((a, b) => a.now - b.now);
     for (const asked of [endpoint, ...others.reverse()]) {
-      if (asked.core.pointer) asked.machine.advance(); // what is too old is forgotten
+      if (asked.core.pointer) asked.advance(); // what is too old is forgotten
       const handle = handleOf(asked, callId);
       const { fate } = await this.#became(asked, handle, settled, signal);
       if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, handle, callId) };
@@ -307,16 +309,17 @@ export class Memory {
       this.#leave(name, place, { ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
-    rare.onStop = undefined;
-    rare.earlier = keptReport(found.report);
+    const { callId, endpoint } = call; // its id is not known any more once it has ended
+    const extra = call.ensureExtra();
+    extra.onStop = undefined;
+    extra.earlier = keptReport(found.report);
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
-    endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
+    endpoint.kept++; // until it is written what became of it, also where the app is closed meanwhile
     void returnOf(call)
       .then(() => this.#end(name, place, callId, kept))
-      .finally(() => endpoint.machine.forget());
+      .finally(() => endpoint.forget());
     try {
       const value = await run();
       if (!isResponse(value) || value.metadata?.outcome !== 'running') kept = resultOf(value);
@@ -454,8 +457,8 @@ const reused = (key) =>
 
 /** A call waits for another that has its key. If it is cancelled it waits no more, and the work goes on. @param {Call} call */
 function goOnWithout(call) {
-  const goOn = () => void call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
-  call.rare.onStop = goOn;
+  const goOn = () => void call.feed(call.endpoint.core.x.goes_on);
+  call.ensureExtra().onStop = goOn;
   if (call.aborted) goOn();
 }
 
@@ -474,5 +477,5 @@ function resultOf(value) {
 }
 
 /** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */
-const handleOf = ({ core, machine }, callId) =>
-  machine.failed || !core.pointer ? 0 : core.x.remembered(core.pointer, core.writeId(callId));
+const handleOf = ({ core, failed }, callId) =>
+  failed || !core.pointer ? 0 : core.x.remembered(core.pointer, core.writeId(callId));

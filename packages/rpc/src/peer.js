@@ -8,7 +8,7 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { onAbort } from '../../../js/common/signals.js';
 import { getOwn, isObject, isRecord, milliseconds } from '../../../js/common/values.js';
-import { Machine, kindOf } from '../../../js/driver/machine.js';
+import { Machine } from '../../../js/driver/machine.js';
 import * as rpc from './rpc-boundary.js';
 import { PeerCore, ready } from './rpc-core.js';
 import { DIALECTS, tokenOf } from './dialects.js';
@@ -67,6 +67,7 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 
 /** @import { AbpError } from '../../../js/common/errors.js' */
 /** @import { Answer } from './made-call.js' */
+/** @import { Action } from '../../../js/driver/machine.js' */
 /** @import { Handler } from './received-call.js' */
 /** @import { Kind, Reported } from './dialects.js' */
 
@@ -77,10 +78,52 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
  * been read.
  * @extends {Machine<PeerCore, MadeCall, ReceivedCall, string | undefined, rpc.RpcError>}
  */
+/** @extends {Machine<PeerCore, MadeCall | ReceivedCall>} */
 class PeerDriver extends Machine {
-  /** @override @param {number} now ms */
+  #peer;
+
+  /**
+   * @param {PeerCore} core
+   * @param {Peer} peer
+   */
+  constructor(core, peer) {
+    super(core);
+    this.#peer = peer;
+  }
+
+  /**
+   * @override
+   * @param {number} now ms
+   */
   due(now) {
     inAnotherTurn(() => this.advance(Math.max(now, performance.now())));
+  }
+
+  /**
+   * @override
+   * @param {Action} action
+   */
+  read({ kind }) {
+    if (kind === abp.SETTLE) return this.core.at;
+    if (kind === abp.REQUEST) return this.core.callNumber;
+    return kind === abp.ABORT || kind === abp.SEND ? this.core.reason : undefined;
+  }
+
+  /**
+   * @override
+   * @param {Action} action
+   * @param {any} context
+   */
+  perform(action, context) {
+    this.#peer.perform(action, context);
+  }
+
+  /**
+   * @override
+   * @param {(MadeCall | ReceivedCall)[]} records
+   */
+  broke(records) {
+    this.#peer.broke(records);
   }
 }
 
@@ -184,7 +227,7 @@ export class Peer {
   async #open(limits) {
     try {
       await ready();
-      this.#machine = new PeerDriver(new PeerCore(this.dialect.number, limits), this.#acts());
+      this.#machine = new PeerDriver(new PeerCore(this.dialect.number, limits), this);
     } catch (cause) {
       const why = 'the core could not be loaded, and the connection is closed';
       console.error(`abp-bridge: ${why}:`, cause);
@@ -323,10 +366,8 @@ export class Peer {
       (asks || (options.onTagged && this.dialect.progress) ? rpc.REPORTS : 0);
     this.#tellTime();
     onAbort(signal, call);
-    const status = this.machine.feed(
-      (x, peer) => x.request(peer, ms, longest, flags, parent),
-      call,
-    );
+    const { request } = this.machine.core.x;
+    const status = this.machine.feed(request, call, ms, longest, flags, parent);
     if (status >= 0) return;
     // Or else that on whose behalf it is made has ended, or is ending.
     if (status === abp.E_STATE)
@@ -443,7 +484,7 @@ export class Peer {
    * Sets the core's clock, which stands still between inputs. What is due is left to the timer: a message that is in hand is read first.
    */
   #tellTime() {
-    this.machine.feed((x, peer) => x.now(peer, performance.now()));
+    this.machine.feed(this.machine.core.x.now, undefined, performance.now());
   }
 
   /** @param {unknown} received */
@@ -464,7 +505,7 @@ export class Peer {
   #malformed(fault, received = this.#received) {
     if (this.#over) return;
     this.#received = received;
-    this.machine.feed((x, peer) => x.malformed(peer, fault));
+    this.machine.feed(this.machine.core.x.malformed, undefined, fault);
   }
 
   /** @param {unknown} id @param {Answer} answer */
@@ -476,7 +517,7 @@ export class Peer {
     if (Object.hasOwn(answer, 'error')) says = rpc.ANSWER_ERROR;
     else if (this.dialect.needsInput?.(result)) says = rpc.INPUT_REQUIRED;
     else if (this.dialect.saysStopped?.(result)) says = rpc.ANSWER_STOPPED;
-    this.machine.feed((x, peer) => x.response(peer, ...core.id(id), says), answer);
+    this.machine.feed(core.x.response, answer, ...core.id(id), says);
   }
 
   /** @param {unknown} id @param {string} method @param {unknown} params */
@@ -492,7 +533,7 @@ export class Peer {
     call.batch = this.#batch;
     call.batch?.open.add(call);
     this.#unsent.delete(id);
-    this.machine.feed((x, peer) => x.received(peer, ...core.id(id), fault, flags), call);
+    this.machine.feed(core.x.received, call, ...core.id(id), fault, flags);
     if (!call.handle) call.batch?.ended(call);
     // Its own handler answers; the work on the task is stopped by its signal.
     else if (method === CANCEL_TASK) this.#tasks?.stopped(params);
@@ -552,7 +593,8 @@ export class Peer {
         : call.names?.has(name) ||
           (call.name === name && (requests ?? call.method) === call.method),
     );
-    for (const { handle } of told) this.machine.feed((x, peer) => x[input](peer, handle));
+    for (const { handle } of told)
+      this.machine.feed(this.machine.core.x[input], undefined, handle);
   }
 
   /**
@@ -576,9 +618,8 @@ export class Peer {
     const { machine } = this;
     const listener = kind === 'onTagged' ? undefined : this.#tasks?.listener(id);
     if (listener) invokeReportingErrors(listener, info);
-    const tell = () =>
-      machine.feed((x, peer) => x.progress(peer, ...machine.core.id(id)), progress);
-    return listener || tell() !== abp.E_STATE;
+    const { core } = machine;
+    return listener || machine.feed(core.x.progress, progress, ...core.id(id)) !== abp.E_STATE;
   }
 
   // --- What records tell ---------------------------------------------------------------------------
@@ -603,7 +644,7 @@ export class Peer {
     } catch (thrown) {
       return machine.sendFailed(handle, { thrown });
     }
-    const status = machine.feed((x, peer) => x.retry(peer, handle), call);
+    const status = machine.feed(machine.core.x.retry, call, handle);
     if (status === abp.E_MEMORY)
       machine.sendFailed(handle, { error: this.errorObject(rpc.RPC_INTERNAL) });
   }
@@ -687,39 +728,64 @@ export class Peer {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../../../js/driver/machine.js').Acts<MadeCall, ReceivedCall, string | undefined, rpc.RpcError>} */
-  #acts() {
-    return {
-      read: (action) => (kindOf(action) === abp.SEND ? this.machine.core.reason : undefined),
-      sendRequest: (call) => this.#sendRequest(call),
-      send: (_message, call, reason) => this.#sendCancel(call, reason),
-      refuse: (fault, call) => this.#refuse(fault, call),
-      report: (call, /** @type {Reported | { result: unknown }} */ what) => {
-        if ('kind' in what) invokeReportingErrors(call.options[what.kind], what.info);
-        else void this.#gatherInput(call, what.result);
-      },
-      // What a handler's end still sends goes first.
-      session: () => queueMicrotask(() => this.#end('peer')),
-      drop: (counter) => {
-        this.#traced(DROPPED[counter]);
+  /**
+   * @internal
+   * @param {Action} action
+   * @param {any} context
+   */
+  perform({ kind, arg, fate, record, text }, context) {
+    switch (kind) {
+      case abp.REQUEST:
+        return this.#sendRequest(record, text);
+      case abp.SETTLE:
+        return record.settle(arg, context, text, fate);
+      case abp.START:
+        return void record.start();
+      case abp.ABORT:
+        return record.abort(text);
+      case abp.RESULT:
+        return (record ?? context).answer(arg, fate);
+      case abp.REFUSE:
+        return this.#refuse(arg, context);
+      case abp.SEND:
+        return this.#sendCancel(record, text);
+      case abp.REPORT:
+        if ('kind' in context) invokeReportingErrors(record.options[context.kind], context.info);
+        else void this.#gatherInput(record, context.result);
+        return;
+      case abp.SESSION:
+        // What a handler's end still sends goes first.
+        return queueMicrotask(() => this.#end('peer'));
+      case abp.DROP: {
+        this.#traced(DROPPED[arg]);
         const { message: late } = this.#received;
-        if (counter === abp.LATE) this.#tasks?.late(safely(() => getOwn(late, 'result')));
-      },
-      // Once everything that arrived together has been read, so that those which are cancelled in it never start.
-      queued: () => {
-        if (this.#starting) return;
-        this.#starting = true;
-        queueMicrotask(() => {
-          this.#starting = false;
-          this.machine.feed((x, peer) => x.start(peer));
-        });
-      },
-      failed: (records) => {
-        this.ended ??= this.error(rpc.RPC_INTERNAL);
-        this.#dispose();
-        for (const record of records) record.fail(this.error(rpc.RPC_INTERNAL));
-      },
-    };
+        if (arg === abp.LATE) this.#tasks?.late(safely(() => getOwn(late, 'result')));
+        return;
+      }
+      case abp.QUEUED:
+        return this.#startSoon();
+    }
+  }
+
+  /** Once everything that arrived together has been read, so that those which are cancelled in it never start. */
+  #startSoon() {
+    if (this.#starting) return;
+    this.#starting = true;
+    queueMicrotask(() => {
+      this.#starting = false;
+      this.machine.feed(this.machine.core.x.start, undefined);
+    });
+  }
+
+  /**
+   * The core has failed.
+   * @internal
+   * @param {(MadeCall | ReceivedCall)[]} records of the calls that were in flight
+   */
+  broke(records) {
+    this.ended ??= this.error(rpc.RPC_INTERNAL);
+    this.#dispose();
+    for (const record of records) record.fail(this.error(rpc.RPC_INTERNAL));
   }
 
   /** @param {rpc.RpcError} fault @param {ReceivedCall | undefined} call */
@@ -740,10 +806,12 @@ export class Peer {
 
   // --- Out -----------------------------------------------------------------------------------------
 
-  /** @param {MadeCall} call */
-  #sendRequest(call) {
+  /**
+   * @param {MadeCall} call
+   * @param {number} id its number
+   */
+  #sendRequest(call, id) {
     const { handle, method, options } = call;
-    const id = this.machine.core.number(handle);
     call.number = id;
     const params = call.asks ? call.asks.ask(call.params, id, options) : call.params;
     const { requests, member } = this.machine.core.stop;
@@ -841,14 +909,15 @@ export class Peer {
   #halfClosed() {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy: 'peer' } });
-    this.machine.feed((x, peer) => x.half_closed(peer));
+    this.machine.feed(this.machine.core.x.half_closed, undefined);
   }
 
   /** This side has ended it, or the other one has gone away. @param {'self' | 'peer'} closedBy @param {unknown} [cause] */
   #end(closedBy, cause) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
-    this.machine.feed((x, peer) => (closedBy === 'self' ? x.close(peer) : x.lost(peer)));
+    const { close, lost } = this.machine.core.x;
+    this.machine.feed(closedBy === 'self' ? close : lost, undefined);
     this.#dispose();
   }
 

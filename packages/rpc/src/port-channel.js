@@ -43,12 +43,14 @@ class PortChannel extends Receiver {
     this.#port = port;
     this.#close = closed;
     this.#writer = new FrameWriter(
-      (frame, transfer = []) => {
-        try {
-          port.postMessage(frame, transfer);
-        } catch {
-          port.postMessage(plainOf(frame), transfer);
-        }
+      {
+        post(frame, transfer = []) {
+          try {
+            port.postMessage(frame, transfer);
+          } catch {
+            port.postMessage(plainOf(frame), transfer);
+          }
+        },
       },
       ([, , , message], transfer, error) => {
         // Once more, without what could not be moved.

@@ -163,12 +163,14 @@ export class ReceivedCall {
 
   /** Its handler is about to do something. False if it must not: the call has ended or is to stop. @internal */
   beginWork() {
-    return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
+    const { machine } = this.#peer;
+    return machine.feed(machine.core.x.begin, this, this.handle) === abp.OK;
   }
 
   /** Its handler waits for something before it begins. @internal */
   postpone() {
-    this.#peer.machine.feed((x, at) => x.postpone(at, this.handle));
+    const { machine } = this.#peer;
+    machine.feed(machine.core.x.postpone, this, this.handle);
   }
 
   /** @internal */
@@ -203,7 +205,7 @@ export class ReceivedCall {
     }
     const { handle } = this;
     this.reports?.flush();
-    machine.finish(this, ending);
+    machine.finish(this, machine.core.x.finish, ending);
     if (this.aborted) this.#peer.keep(this);
     this.#settled?.();
     if (machine.failed || !machine.core.isPending(handle)) this.batch?.ended(this);

@@ -199,10 +199,11 @@ export class Tools {
   /** What became of a call, by the word of the app's core. @param {import('./call-log.js').Logged} call */
   #became({ callId, response }) {
     const { sessions } = this.#app.exposed;
-    const { core, machine } = sessions.find(({ first }) => first === this.#transport) ?? {};
-    machine?.advance(); // what is too old is forgotten
+    const { endpoint } = sessions.find(({ first }) => first === this.#transport) ?? {};
+    endpoint?.advance(); // what is too old is forgotten
     let packed = 0;
-    if (core && !machine?.failed) {
+    if (endpoint && !endpoint.failed) {
+      const { core } = endpoint;
       const { x, pointer } = core;
       packed = x.became(pointer, x.remembered(pointer, core.writeId(callId)));
     }

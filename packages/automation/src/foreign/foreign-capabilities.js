@@ -84,11 +84,11 @@ export class ForeignCapabilities {
   /** @param {Connection} connection its agent begins the session of the app, too, and its own after that */
   attend(connection) {
     if (this.#isForOne) this.#agents = () => [connection];
-    const { first } = connection;
-    const receive = connection.receive.bind(connection);
+    const { first, endpoint } = connection;
+    const receive = endpoint.receive.bind(endpoint);
     /** The id of the `initialize` that waits: it is repeated until it is answered. @type {unknown} */
     let asked;
-    connection.receive = (data, ports, via = first) => {
+    endpoint.receive = (data, ports, via = first) => {
       if (via !== first || getOwn(data, 'type') !== TYPE_INITIALIZE)
         return receive(data, ports, via);
       const id = getOwn(data, 'id');
@@ -105,7 +105,7 @@ export class ForeignCapabilities {
 
   /** Begins the app's session, unless it has begun. @param {Connection} connection @param {unknown} hello */
   async #begin(connection, hello) {
-    this.#opened ??= this.#open(hello, partOf(APP, connection.limits));
+    this.#opened ??= this.#open(hello, partOf(APP, connection.endpoint.limits));
     try {
       await this.#opened;
     } catch (error) {
@@ -200,7 +200,7 @@ export class ForeignCapabilities {
     this.#running.set(id, context);
     /** Settles with the app's word on the last cancel, or when that takes too long. @type {Promise<unknown> | undefined} */
     let stopping;
-    call.rare.onStop = (reason) => {
+    call.ensureExtra().onStop = (reason) => {
       // From now on: its response, which waits for this, must not come too late.
       stopping = inTime(this.#stop(id, reason, call), partOf(APP, call.endpoint.limits));
     };
@@ -233,10 +233,8 @@ export class ForeignCapabilities {
     if (!call.handle || getOwn(answer, 'outcome') === 'unknown') return;
     const accepted = Number(getOwn(answer, 'cancelled') === true);
     const { core } = call.endpoint;
-    call.tell((x, pointer, handle) => {
-      const length = core.writeReason(reasonText(getOwn(answer, 'reason')));
-      return x.cancel_answered(pointer, handle, accepted, length);
-    });
+    const length = core.writeReason(reasonText(getOwn(answer, 'reason')));
+    call.feed(core.x.cancel_answered, accepted, length);
   }
 
   /** An id that no other call has: several agents may choose the same. @param {string} callId */

@@ -46,14 +46,15 @@ export class RelayTransport extends Receiver {
       upgrade: 'none',
       onEnd() {},
     });
-    this.#connection.receive(message);
+    this.#connection.endpoint.receive(message);
   }
 
   /** @override */
   end() {
     if (this.#connection) {
-      this.#connection.closing ??= 'The agent has left';
-      this.#connection.lost();
+      const { endpoint } = this.#connection;
+      endpoint.closing ??= 'The agent has left';
+      endpoint.lost();
     }
     void this.#registry.end('The agent disconnected').then(this.#onEnd);
   }

@@ -35,7 +35,7 @@ process.chdir(root);
 const WORK = 'build/mutation';
 const REPORT = `${WORK}/report.json`;
 /** Files of tests that take too long for each mutant that they reach, or have a copy of what they call. */
-const LEFT_OUT = /\/(memory|old-beside-new|properties|transcripts|weight|workers)\.test\.js$/;
+const LEFT_OUT = /\/(memory|old-beside-new|path|properties|transcripts|workers)\.test\.js$/;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -1,4 +1,7 @@
-/** The scenario of A2A's cancellation example: one agent, three tasks of ten steps, the middle one cancelled. */
+/**
+ * The scenario of A2A's cancellation example: one agent, three tasks of ten steps, the middle one
+ * cancelled.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -63,7 +66,12 @@ class Bars {
     this.output = output;
   }
 
-  /** @param {Name} name @param {number} step @param {string} state @param {string} [time] */
+  /**
+   * @param {Name} name
+   * @param {number} step
+   * @param {string} state
+   * @param {string} [time]
+   */
   show(name, step, state, time = '') {
     const bar = '█'.repeat(step).padEnd(STEPS, '·');
     const row = `${name} ${bar} ${String(step).padStart(2)}/${STEPS} ${state.padEnd(9)} ${time}`;
@@ -83,7 +91,8 @@ class Bars {
  * @param {number} options.speed how many times as fast as a step a second
  * @param {number} [options.cancelAfter] seconds
  * @param {{ write: (text: string) => unknown, isTTY?: boolean }} options.output
- * @returns {Promise<{ ok: boolean, states: Record<string, string>, steps: Record<string, number>, afterCancel: number }>}
+ * @returns {Promise<{ ok: boolean, states: Record<string, string>, steps: Record<string, number>,
+ *   afterCancel: number }>}
  */
 export async function runScenario({ speed, cancelAfter = 3, output }) {
   const second = 1000 / speed;

@@ -1,4 +1,5 @@
-// npm run demo:a2a: three tasks of one A2A agent at once, the middle one cancelled. `--speed 20` is 20 times as fast.
+// npm run demo:a2a: three tasks of one A2A agent at once, the middle one cancelled. `--speed 20` is
+// 20 times as fast.
 import { runScenario } from './a2a-scenario.js';
 
 const at = process.argv.indexOf('--speed');

@@ -1,10 +1,14 @@
-// Agents of one app: by ABP, by MCP Apps and, where the browser has it, by WebMCP. Each shows what it was told; the app
-// shows what was done.
+// Agents of one app: by ABP, by MCP Apps and, where the browser has it, by WebMCP. Each shows what
+// it was told; the app shows what was done.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../packages/main/src/index.js';
 import { connectTools } from '../packages/webmcp/src/index.js';
 
-/** @param {string} selector @param {ParentNode} [within] @returns {any} */
+/**
+ * @param {string} selector
+ * @param {ParentNode} [within]
+ * @returns {any}
+ */
 const $ = (selector, within = document) => within.querySelector(selector);
 
 /** @type {{ app: string }} */
@@ -16,17 +20,29 @@ const HOUR = 3_600_000;
 /** @param {string | undefined} outcome */
 const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
 
-/** @typedef {{ signal: AbortSignal, onProgress: (info: { progress: number, total?: number }) => void }} Options */
-/** @typedef {(params: object, options: Options) => Promise<{ success: boolean, told: string }>} Call */
+/**
+ * @typedef {object} Options
+ * @property {AbortSignal} signal
+ * @property {(info: { progress: number, total?: number }) => void} onProgress
+ */
+/**
+ * @typedef {(params: object, options: Options) => Promise<{ success: boolean, told: string }>} Call
+ */
 
-/** @param {import('../packages/main/src/index.js').Client} client @returns {Call} */
+/**
+ * @param {import('../packages/main/src/index.js').Client} client
+ * @returns {Call}
+ */
 const callBy = (client) => async (params, options) => {
   const { success, data, error, metadata } = await client.call(CAPABILITY, params, options);
   if (success) return { success, told: `counted to ${data.counted}` };
   return { success, told: `${error.code}: ${error.message}${outcomeText(metadata?.outcome)}` };
 };
 
-/** @type {{ id: string, name: string, about: string, begin: (iframe: HTMLIFrameElement) => Promise<Call> }[]} */
+/**
+ * @type {{ id: string, name: string, about: string, begin: (iframe: HTMLIFrameElement)
+ *   => Promise<Call> }[]}
+ */
 const AGENTS = [
   {
     id: 'abp',
@@ -49,7 +65,8 @@ const AGENTS = [
 ];
 
 /**
- * A host of MCP Apps that knows nothing of this library. Hosts put a sandbox page around views that they do not trust.
+ * A host of MCP Apps that knows nothing of this library. Hosts put a sandbox page around views that
+ * they do not trust.
  * @param {HTMLIFrameElement} iframe
  * @returns {Promise<Call>}
  */

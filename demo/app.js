@@ -9,9 +9,16 @@ import { sampleMarkdown } from './sample.js';
 const workers = pool(() => new Worker('/route-worker.js', { type: 'module' }), { size: 2 });
 const plan = workers.run('plan');
 
-/** A number from 0 to 1 for each n, the same every time. @param {number} n */
+/**
+ * A number from 0 to 1 for each n, the same every time.
+ * @param {number} n
+ */
 const scattered = (n) => Math.abs(Math.sin(n * 12.9898) * 43758.5453) % 1;
-/** Where the parcels go, in km. @param {number} count @returns {[number, number][]} */
+/**
+ * Where the parcels go, in km.
+ * @param {number} count
+ * @returns {[number, number][]}
+ */
 const stopsOf = (count) =>
   Array.from({ length: count }, (_, i) => [100 * scattered(i + 1), 60 * scattered(i + 0.5)]);
 
@@ -89,7 +96,11 @@ const TITLES = {
 /** How many jobs the page shows. */
 const MAX_SHOWN = 12;
 
-/** @param {string} selector @param {ParentNode} [within] @returns {any} */
+/**
+ * @param {string} selector
+ * @param {ParentNode} [within]
+ * @returns {any}
+ */
 const $ = (selector, within = document) => within.querySelector(selector);
 
 /**
@@ -120,7 +131,10 @@ function shown(name, handler) {
       context.progress(info);
     };
     const done = () => ((bar.value = 100), say('done'));
-    /** A stream is done when it has been read. @param {AsyncIterable<unknown>} stream */
+    /**
+     * A stream is done when it has been read.
+     * @param {AsyncIterable<unknown>} stream
+     */
     async function* watched(stream) {
       let ended = false;
       try {
@@ -155,7 +169,10 @@ setInterval(() => {
   $('#beat').classList.toggle('on');
 }, 500);
 
-/** What the page does not show: it is done before anybody asks. @type {import('../js/app/registry.js').Capability} */
+/**
+ * What the page does not show: it is done before anybody asks.
+ * @type {import('../js/app/registry.js').Capability}
+ */
 const examples = {
   description: 'Makes a small example of what each of the others makes',
   readOnly: true,
@@ -179,8 +196,8 @@ const working = Object.entries({ ...capabilities, ...ofThePage }).map(([name, ca
 ]);
 
 const app = { id: 'example.skerry', name: 'Skerry Studio', version: '1.0' };
-// The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by itself, it serves
-// clients of its own page.
+// The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by
+// itself, it serves clients of its own page.
 const origins = document.referrer ? [new URL(document.referrer).origin] : [];
 const exposed = expose(
   { app, capabilities: { ...Object.fromEntries(working), 'examples.make': examples } },

@@ -1,5 +1,5 @@
-// npm run demo:fleet: three processes of one A2A agent, and a NATS server. One is killed while tasks run; then all that was told
-// of the tasks is compared.
+// npm run demo:fleet: three processes of one A2A agent, and a NATS server. One is killed while
+// tasks run; then all that was told of the tasks is compared.
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,8 @@ process.on('exit', () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const options = ['-js', '-sd', join(folder, 'nats'), '-a', '127.0.0.1', '-p', '-1']; // any port that is free
+// Any port that is free.
+const options = ['-js', '-sd', join(folder, 'nats'), '-a', '127.0.0.1', '-p', '-1'];
 const nats = spawn(process.env.NATS_SERVER ?? 'nats-server', options, {
   stdio: ['ignore', 'ignore', 'pipe'],
 });

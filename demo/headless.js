@@ -1,4 +1,7 @@
-/** Three operations at once, without a browser: one is cancelled, one runs out of time, one finishes. */
+/**
+ * Three operations at once, without a browser: one is cancelled, one runs out of time, one
+ * finishes.
+ */
 import { connect, expose } from '../packages/main/src/index.js';
 import { capabilities } from './operations/index.js';
 import { sampleMarkdown, sampleText } from './sample.js';

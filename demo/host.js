@@ -84,7 +84,7 @@ const OPERATIONS = [
   },
 ];
 
-// --- What people see and hear ---------------------------------------------------------------------
+// --- What people see and hear --------------------------------------------------------------------
 
 /** @param {string} text */
 function log(text) {
@@ -95,7 +95,10 @@ function log(text) {
 
 /** Texts that have not been spoken yet. @type {string[]} */
 let unspoken = [];
-/** Screen readers speak of calls at most once a second. @param {string} text */
+/**
+ * Screen readers speak of calls at most once a second.
+ * @param {string} text
+ */
 function announce(text) {
   unspoken.push(text);
   if (unspoken.length > 1) return;
@@ -108,7 +111,10 @@ function announce(text) {
 /** @param {string} text */
 const paragraph = (text) => Object.assign(document.createElement('p'), { textContent: text });
 
-/** @param {BlobPart} content @param {string} type */
+/**
+ * @param {BlobPart} content
+ * @param {string} type
+ */
 const urlOf = (content, type) => URL.createObjectURL(new Blob([content], { type }));
 
 /**
@@ -127,14 +133,20 @@ function links({ content, mimeType, filename, size }, what) {
   return line;
 }
 
-/** @param {string} name @param {Record<string, string | number>} attributes */
+/**
+ * @param {string} name
+ * @param {Record<string, string | number>} attributes
+ */
 function svg(name, attributes) {
   const element = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`);
   return element;
 }
 
-/** The first page of a PDF. @param {any} data */
+/**
+ * The first page of a PDF.
+ * @param {any} data
+ */
 function pageOf({ preview: { width, height, lines } }) {
   const page = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'page', role: 'img' });
   page.setAttribute('aria-label', 'The first page of the PDF');
@@ -148,7 +160,10 @@ function pageOf({ preview: { width, height, lines } }) {
   return page;
 }
 
-/** A picture before and after. @param {any} data */
+/**
+ * A picture before and after.
+ * @param {any} data
+ */
 function pairOf({ before, content, mimeType }) {
   const pair = Object.assign(document.createElement('div'), { className: 'pair' });
   for (const [alt, bytes] of [
@@ -173,12 +188,15 @@ function mapOf({ stops, order }) {
 /** @param {number} ms */
 const seconds = (ms) => (ms < 950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-// --- The apps ---------------------------------------------------------------------------------------
+// --- The apps ------------------------------------------------------------------------------------
 
 /** @typedef {import('../packages/main/src/index.js').Client} Client */
 /** @type {Record<string, Client>} */
 const clients = {};
-/** The ids of calls whose app has answered: the others end because the agent waits no longer. @type {Set<string>} */
+/**
+ * The ids of calls whose app has answered: the others end because the agent waits no longer.
+ * @type {Set<string>}
+ */
 const answered = new Set();
 
 /**
@@ -216,7 +234,8 @@ async function connectTo(which, session) {
     await clients[which].observe(({ type, direction, message }) => {
       if (type !== 'message' || direction !== 'in') return;
       const { type: kind, id, payload } = /** @type {any} */ (message);
-      // Where both sides know this library, the result of a cancelled call is the answer to its cancel, too.
+      // Where both sides know this library, the result of a cancelled call is the answer to its
+      // cancel, too.
       if (kind === 'capabilities/call-result') answered.add(id);
       if (kind === 'capabilities/cancel-result') answered.add(payload?.callId);
     });
@@ -230,7 +249,8 @@ async function connectTo(which, session) {
 }
 
 /**
- * Shows a question of the app, beside which every call can be stopped. It goes when it is answered, or its call has ended.
+ * Shows a question of the app, beside which every call can be stopped. It goes when it is answered,
+ * or its call has ended.
  * @param {{ method: string, params: any }} request
  * @param {{ signal: AbortSignal }} context
  */
@@ -254,7 +274,10 @@ function ask({ params }, { signal }) {
   });
 }
 
-/** The box of an operation, with its button. @param {Operation} operation */
+/**
+ * The box of an operation, with its button.
+ * @param {Operation} operation
+ */
 function boxFor(operation) {
   const box = $('#operation').content.cloneNode(true).firstElementChild;
   $('.title', box).textContent = operation.title;
@@ -266,7 +289,10 @@ function boxFor(operation) {
 }
 const boxes = OPERATIONS.map(boxFor);
 
-/** Lets people run what an app can do, and shows an example of what comes of it. @param {'app' | 'plain'} at */
+/**
+ * Lets people run what an app can do, and shows an example of what comes of it.
+ * @param {'app' | 'plain'} at
+ */
 async function offer(at) {
   for (const [i, operation] of OPERATIONS.entries()) {
     if (operation.at !== at) continue;
@@ -302,7 +328,7 @@ function setButton(box, verb, { title }, act) {
   button.onclick = act;
 }
 
-// --- Calls --------------------------------------------------------------------------------------------
+// --- Calls ---------------------------------------------------------------------------------------
 
 /** The calls that have not ended. @type {Set<(reason: string) => void>} */
 const running = new Set();
@@ -325,8 +351,8 @@ const SINCE = {
 /**
  * What became of a call, in words.
  * @param {import('../packages/main/types/index.js').Response} response
- * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the call; `stopped`: ms
- *   from the user's stop to its end; `answered`: whether the app has answered
+ * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the
+ *   call; `stopped`: ms from the user's stop to its end; `answered`: whether the app has answered
  * @returns {[state: string, words: string]}
  */
 function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {

@@ -1,4 +1,5 @@
-// npm run demo: three operations at once in Node, then a page on two sites. `--once` stops before the page.
+// npm run demo: three operations at once in Node, then a page on two sites. `--once` stops before
+// the page.
 import { fileURLToPath } from 'node:url';
 import { runHeadless } from './headless.js';
 import { startServer } from './server.js';

@@ -1,9 +1,14 @@
-// A plain app: the published protocol and nothing else, without abp-bridge. A kitchen timer that can be stopped.
+// A plain app: the published protocol and nothing else, without abp-bridge. A kitchen timer that
+// can be stopped.
 const host = document.referrer && new URL(document.referrer).origin;
 /** @type {Map<string, AbortController>} */
 const running = new Map();
 
-/** @param {string} type @param {string | undefined} id @param {object} payload */
+/**
+ * @param {string} type
+ * @param {string | undefined} id
+ * @param {object} payload
+ */
 const post = (type, id, payload) =>
   parent.postMessage({ type, id, timestamp: Date.now(), payload }, host);
 
@@ -13,7 +18,11 @@ const show = (text) => {
   if (left) left.textContent = text;
 };
 
-/** @param {number} to seconds @param {AbortSignal} signal @param {string} operationId */
+/**
+ * @param {number} to seconds
+ * @param {AbortSignal} signal
+ * @param {string} operationId
+ */
 async function wait(to, signal, operationId) {
   for (let tenths = 1; tenths <= to * 10; tenths++) {
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -28,7 +37,10 @@ async function wait(to, signal, operationId) {
   }
 }
 
-/** @param {string} id @param {any} payload */
+/**
+ * @param {string} id
+ * @param {any} payload
+ */
 async function call(id, { params, options }) {
   const { callId, progressToken = callId } = options;
   const controller = new AbortController();

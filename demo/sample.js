@@ -1,4 +1,6 @@
-/** What the demo works on: the log of a lighthouse for a year. Invented, and the same every time. */
+/**
+ * What the demo works on: the log of a lighthouse for a year. Invented, and the same every time.
+ */
 
 const MONTHS = [
   'January',
@@ -50,7 +52,10 @@ const FINDINGS = [
 const BIRDS = ['guillemots', 'a lone snowy owl', 'storm petrels', 'redwings', 'two sea eagles'];
 const VISITORS = ['the relief boat', 'the surveyor', 'a party of schoolchildren', 'the priest'];
 
-/** Numbers from 0 to 1 that look random, by mulberry32. @param {number} seed */
+/**
+ * Numbers from 0 to 1 that look random, by mulberry32.
+ * @param {number} seed
+ */
 const randomFrom = (seed) => () => {
   seed = (seed + 0x6d2b79f5) | 0;
   let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
@@ -65,7 +70,10 @@ const randomFrom = (seed) => () => {
 export function sampleMarkdown(weeks) {
   const random = randomFrom(1931);
   const upTo = (/** @type {number} */ n) => Math.floor(random() * n);
-  /** @template T @param {T[]} list */
+  /**
+   * @template T
+   * @param {T[]} list
+   */
   const pick = (list) => list[upTo(list.length)];
   const time = () => `${1 + upTo(12)}:${String(upTo(60)).padStart(2, '0')}`;
   const upper = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1);
@@ -108,5 +116,8 @@ export function sampleMarkdown(weeks) {
   return Array.from({ length: weeks }, week).join('\n\n');
 }
 
-/** The log without its marks. @param {number} weeks */
+/**
+ * The log without its marks.
+ * @param {number} weeks
+ */
 export const sampleText = (weeks) => sampleMarkdown(weeks).replace(/^(#+|-) /gm, '');

@@ -1,4 +1,7 @@
-/** Serves the host page and the apps: the host on one site, the apps on another, each on a port of its own. */
+/**
+ * Serves the host page and the apps: the host on one site, the apps on another, each on a port of
+ * its own.
+ */
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +51,8 @@ const NOT_FOUND = [
 /**
  * @param {Record<string, Page>} files by their paths
  * @param {() => string} policy
- * @param {boolean} [only] whether its one name is 127.0.0.1: a page of localhost would be of the apps' site
+ * @param {boolean} [only] whether its one name is 127.0.0.1: a page of localhost would be of the
+ *   apps' site
  */
 function site(files, policy, only) {
   return createServer(async (request, response) => {

@@ -1,7 +1,8 @@
 /**
- * What a circle of scripts/jobs.js may cost. Seconds of CPU are those of the machine that the table in CONTRIBUTING.md was made
- * on. Those of a slower one are divided by how much longer the job in the middle takes there: no change makes most jobs dearer. A
- * budget is held where nothing else runs.
+ * What a circle of scripts/jobs.js may cost. Seconds of CPU are those of the machine that the table
+ * in CONTRIBUTING.md was made on. Those of a slower one are divided by how much longer the job in
+ * the middle takes there: no change makes most jobs dearer. A budget is held where nothing else
+ * runs.
  */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -23,7 +24,8 @@ async function isBusy() {
 
 /**
  * How much slower than that machine this one is. What the table lacks counts as no slower.
- * @param {Map<string, number>} cost @param {Map<string, number>} known both in seconds by job
+ * @param {Map<string, number>} cost
+ * @param {Map<string, number>} known both in seconds by job
  */
 function slownessOf(cost, known) {
   const ratios = [...cost].map(([name, cpu]) => cpu / (known.get(name) ?? cpu));
@@ -33,8 +35,9 @@ function slownessOf(cost, known) {
 /**
  * Begins to measure a circle.
  * @param {string} circle
- * @returns {Promise<(cost: Map<string, number>) => Promise<boolean>>} tells at its end, when nothing of it runs any more, whether
- *   its budget is kept, and prints which jobs grew; `cost` has seconds of CPU by job
+ * @returns {Promise<(cost: Map<string, number>) => Promise<boolean>>} tells at its end, when
+ *   nothing of it runs any more, whether its budget is kept, and prints which jobs grew; `cost` has
+ *   seconds of CPU by job
  */
 export async function holdBudget(circle) {
   const most = BUDGETS[circle];

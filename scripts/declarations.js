@@ -1,4 +1,5 @@
-// Makes dist/types, and leaves out the declarations that no entry leads to, which are nothing to a user.
+// Makes dist/types, and leaves out the declarations that no entry leads to, which are nothing to a
+// user.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

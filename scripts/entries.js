@@ -1,7 +1,8 @@
 /**
- * What the package offers, from `exports` of package.json: files of dist/lib, with dist/workerd for Cloudflare Workers; and, in
- * dist/page, files that need no other and no WebAssembly, since the core is inside, as JavaScript. `./page` and `./page/bundle` are
- * the main entry for pages without a bundler.
+ * What the package offers, from `exports` of package.json: files of dist/lib, with dist/workerd for
+ * Cloudflare Workers; and, in dist/page, files that need no other and no WebAssembly, since the
+ * core is inside, as JavaScript. `./page` and `./page/bundle` are the main entry for pages without
+ * a bundler.
  */
 import { readFileSync } from 'node:fs';
 
@@ -14,16 +15,22 @@ export const BUNDLE = EXPORTS['./page/bundle'].default;
 const NOT_FOR_PAGES = 'keys-sqlite automation a2a-store tasks react vue svelte vite'.split(' ');
 
 /**
- * Each entry: its source, the source of its types if that is another, and the name of its file in dist/page: `page`, if it is meant for
- * pages without a bundler, or `single`, if it needs no other.
+ * Each entry: its source, the source of its types if that is another, and the name of its file in
+ * dist/page: `page`, if it is meant for pages without a bundler, or `single`, if it needs no other.
  * @type {Record<string, { source: string, types?: string, page?: string, single?: string }>}
  */
 export const ENTRIES = {};
-/** The sources of the files of dist/page, by their names without `.js`. @type {Record<string, string>} */
+/**
+ * The sources of the files of dist/page, by their names without `.js`.
+ * @type {Record<string, string>}
+ */
 export const PAGES = {};
 /** The same, of those that need no other. @type {Record<string, string>} */
 export const SINGLES = {};
-/** The same, of dist/lib and of dist/workerd. What entries share is one thing to all of these. @type {Record<string, string>} */
+/**
+ * The same, of dist/lib and of dist/workerd. What entries share is one thing to all of these.
+ * @type {Record<string, string>}
+ */
 export const MODULES = {};
 
 for (const [path, { types, default: file }] of Object.entries(EXPORTS)) {

@@ -1,12 +1,16 @@
 /**
- * The jobs of scripts/test.js, in three circles: those of a circle that take longest first. Each is a line for bash.
- * CONTRIBUTING.md has a table of what they cost.
+ * The jobs of scripts/test.js, in three circles: those of a circle that take longest first. Each is
+ * a line for bash. CONTRIBUTING.md has a table of what they cost.
  */
 
-// A test that hangs ends the run, but late: a busy machine makes tests slow, and this is for all tests of a file together.
+// A test that hangs ends the run, but late: a busy machine makes tests slow, and this is for all
+// tests of a file together.
 const options = '--test --test-timeout=3600000 --test-reporter=spec --test-concurrency=2';
 const tests = (/** @type {string} */ files) => `node ${options} ${files}`;
-/** @param {string} engine @param {string} suites of tests/browser/engine.js; all but these, if it begins with `not` */
+/**
+ * @param {string} engine
+ * @param {string} suites of tests/browser/engine.js; all but these, if it begins with `not`
+ */
 const browser = (engine, suites, core = 'wasm') =>
   `ENGINE=${engine} CORE=${core} SUITES='${suites}' ${tests('tests/browser/engine.js')}`;
 const ctest = (/** @type {string} */ circle) =>
@@ -18,7 +22,10 @@ const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
 /** Those of them that take longest: many histories, threads, tasks, sockets or arbitrary values. */
 const long = `membership memory server store lists client short-memory pool waiting costs properties
   repeats byte-streams bounds discover instance key-reused last-words patched plain-data`;
-/** What the gateway does on a longer day: several windows, a browser of somebody else, what it has learnt. */
+/**
+ * What the gateway does on a longer day: several windows, a browser of somebody else, what it has
+ * learnt.
+ */
 const longDay = 'apps attach bundle call day handed-over learnt serve share windows';
 const gateway = 'packages/gateway/tests/*.test.js';
 const chosen =
@@ -31,7 +38,9 @@ const telling = 'session outcomes transcripts';
 /** Suites of packages, in pages. */
 const packages = 'a2a mcp-apps rpc keys';
 const withoutWasm = 'NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js"';
-/** The versions of Node that are supported, from npm. In the one that is installed, all tests run. */
+/**
+ * The versions of Node that are supported, from npm. In the one that is installed, all tests run.
+ */
 const otherNodes = Object.fromEntries(
   [20, 22, 24]
     .filter((version) => !process.versions.node.startsWith(`${version}.`))
@@ -74,7 +83,10 @@ const landing = {
     npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .`,
 };
 
-/** What is tried before an issue is called done, and before a release (`npm run test:all`). @type {Record<string, string>} */
+/**
+ * What is tried before an issue is called done, and before a release (`npm run test:all`).
+ * @type {Record<string, string>}
+ */
 const rest = {
   'gateway-rest': only(gateway, longDay),
   fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers
@@ -86,12 +98,14 @@ const rest = {
   'c-long': ctest('-L long'),
   'firefox-rest': browser('firefox', `not ${telling}`),
   'webkit-rest': browser('webkit', `not ${telling}`),
-  // Those with node:sqlite run the suites of backends and of stores over SQLite, which Node 20 runs over memory alone.
+  // Those with node:sqlite run the suites of backends and of stores over SQLite, which Node 20 runs
+  // over memory alone.
   ...otherNodes,
   coverage: `scripts/coverage.sh\nnpx --no-install c8 ${tests(units)}`,
   many: `FC_RUNS=300 FLOOD=1000000 FLEET_HISTORIES=200 ${tests('tests/node/{properties,hostile}.test.js packages/a2a/tests/membership.test.js')}`,
-  // The core as JavaScript, in pages that forbid WebAssembly. It is the same core (tests/differential): what an engine
-  // decides is how it is loaded and how it runs; in Chromium, what else such pages forbid.
+  // The core as JavaScript, in pages that forbid WebAssembly. It is the same core
+  // (tests/differential): what an engine decides is how it is loaded and how it runs; in Chromium,
+  // what else such pages forbid.
   'chromium-js': browser('chromium', `${telling} trust workers`, 'js'),
   'firefox-js': browser('firefox', telling, 'js'),
   'webkit-js': browser('webkit', telling, 'js'),

@@ -1,5 +1,5 @@
-// Makes build/jsr, the package for JSR: the sources, and the declarations that npm's package has. Packages of JSR are in a
-// scope that belongs to whoever publishes them: node scripts/jsr.js SCOPE
+// Makes build/jsr, the package for JSR: the sources, and the declarations that npm's package has.
+// Packages of JSR are in a scope that belongs to whoever publishes them: node scripts/jsr.js SCOPE
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { ENTRIES } from './entries.js';
@@ -9,12 +9,18 @@ if (!scope) throw new Error('usage: node scripts/jsr.js SCOPE');
 const out = 'build/jsr';
 rmSync(out, { recursive: true, force: true });
 
-/** @param {string} folder @param {string} ending */
+/**
+ * @param {string} folder
+ * @param {string} ending
+ */
 const filesIn = (folder, ending) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith(ending))
     .map((name) => join(folder, name));
-/** @param {string} path @param {string} text */
+/**
+ * @param {string} path
+ * @param {string} text
+ */
 function write(path, text) {
   const to = join(out, path);
   mkdirSync(dirname(to), { recursive: true });

@@ -1,6 +1,7 @@
 /**
- * Writes the kinds of options, by which js/common/check-options.js checks them, from their types: what is declared as `Kinds<Type>`, or as
- * "The kinds of `Type` in file", gets those of that type. They stand where they are used, so that no page downloads others.
+ * Writes the kinds of options, by which js/common/check-options.js checks them, from their types:
+ * what is declared as `Kinds<Type>`, or as "The kinds of `Type` in file", gets those of that type.
+ * They stand where they are used, so that no page downloads others.
  *
  *   node scripts/kinds.js            writes them
  *   node scripts/kinds.js --check    fails if some are out of date
@@ -12,7 +13,7 @@ import ts from 'typescript-5';
 process.chdir(fileURLToPath(new URL('../', import.meta.url)));
 const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile);
 const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, '.');
-const declares = /(Kinds<.*|The kinds of `.*) \*\/\s[^*]*?const \w+ = \{/;
+const declares = /(Kinds<|The kinds of `)((?!\*\/)[^])*\*\/\s[^*]*?const \w+ = \{/;
 const paths = fileNames.filter((path) => declares.test(readFileSync(path, 'utf8')));
 const program = ts.createProgram(paths, options);
 const checker = program.getTypeChecker();
@@ -21,7 +22,11 @@ const files = paths.map((path) => /** @type {ts.SourceFile} */ (program.getSourc
 /** @param {ts.Type | undefined} type */
 const partsOf = (type) => (type?.isUnion() ? type.types : type ? [type] : []);
 
-/** A type that a file declares. @param {string} name @param {string} path */
+/**
+ * A type that a file declares.
+ * @param {string} name
+ * @param {string} path
+ */
 function typeIn(name, path) {
   const module = checker.getSymbolAtLocation(/** @type {ts.Node} */ (program.getSourceFile(path)));
   const symbols = module ? checker.getExportsOfModule(module) : [];
@@ -30,7 +35,10 @@ function typeIn(name, path) {
   );
 }
 
-/** What a file declares as the kinds of a type. @param {ts.SourceFile} file */
+/**
+ * What a file declares as the kinds of a type.
+ * @param {ts.SourceFile} file
+ */
 const declaredIn = (file) =>
   file.statements.filter(ts.isVariableStatement).flatMap((statement) => {
     const [declaration] = statement.declarationList.declarations;
@@ -65,7 +73,10 @@ const KINDS = [
   'an object of numbers',
 ];
 
-/** A kind that is one word. @param {ts.Type} type */
+/**
+ * A kind that is one word.
+ * @param {ts.Type} type
+ */
 function partOf(type) {
   const { flags } = type;
   if (flags & (ts.TypeFlags.Any | ts.TypeFlags.Unknown)) return 'anything';
@@ -82,7 +93,10 @@ function partOf(type) {
   return isOfNumbers ? 'an object of numbers' : 'an object';
 }
 
-/** @param {ts.Type} type @returns {string} */
+/**
+ * @param {ts.Type} type
+ * @returns {string}
+ */
 function kindOf(type) {
   const parts = [...new Set(partsOf(type).map(partOf))];
   const place = (/** @type {string} */ part) => KINDS.indexOf(part);
@@ -91,7 +105,10 @@ function kindOf(type) {
   return parts.length ? `${parts.join(', ')} or ${last}` : `${last}`;
 }
 
-/** The type of an option that is there. @param {ts.Symbol} property */
+/**
+ * The type of an option that is there.
+ * @param {ts.Symbol} property
+ */
 function typeOf(property) {
   const [at] = property.declarations ?? files;
   return checker.getNonNullableType(checker.getTypeOfSymbolAtLocation(property, at));

@@ -1,6 +1,7 @@
 /**
- * Makes dist/lib, dist/page and dist/workerd, which package.json exports; `--configFor lib` makes only that. What is used
- * together lies together, since each file costs a page a request, and each chunk that a bundler makes of them costs bytes.
+ * Makes dist/lib, dist/page and dist/workerd, which package.json exports; `--configFor lib` makes
+ * only that. What is used together lies together, since each file costs a page a request, and each
+ * chunk that a bundler makes of them costs bytes.
  */
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -14,7 +15,10 @@ import { shortCores } from './short-exports.js';
 const root = fileURLToPath(new URL('../', import.meta.url));
 /** The doors of the two sides, which begin to load the core. */
 const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
-/** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
+/**
+ * What is loaded later, by the file it is put into. A part that is not named is in a file of its
+ * own.
+ */
 const LATER = {
   'app-parts': 'app/goes-on app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
@@ -37,14 +41,20 @@ const SHARED = {
   'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
     packages/websocket/src/json-text`,
 };
-/** @param {string} files @returns {string[]} their paths */
+/**
+ * @param {string} files
+ * @returns {string[]} their paths
+ */
 const pathsOf = (files) =>
   files.split(/\s+/).map((file) => {
     const path = join(root, file.startsWith('packages/') ? `${file}.js` : `js/${file}.js`);
     if (!existsSync(path)) throw new Error(`${path}, which is loaded later, is not there`);
     return path;
   });
-/** @param {Record<string, string>} parts @returns {Map<string, string | undefined>} the parts, by the paths of what is in them */
+/**
+ * @param {Record<string, string>} parts
+ * @returns {Map<string, string | undefined>} the parts, by the paths of what is in them
+ */
 const byPath = (parts) =>
   new Map(
     Object.entries(parts).flatMap(([part, files]) =>
@@ -55,9 +65,10 @@ const laterOf = byPath({ ...LATER, '': ALONE });
 const sharedOf = byPath(SHARED);
 
 /**
- * What the parts that are loaded later have copies of, by the file these are put into. Each name that they import from the file of the
- * sides costs every page some bytes, and keeps there what it names, also in pages that need it for nothing else. These modules keep
- * nothing that must be there once.
+ * What the parts that are loaded later have copies of, by the file these are put into. Each name
+ * that they import from the file of the sides costs every page some bytes, and keeps there what it
+ * names, also in pages that need it for nothing else. These modules keep nothing that must be there
+ * once.
  */
 const COPIED = {
   'later-common': `agent/capability-list app/(session-of|waits)
@@ -80,7 +91,10 @@ const COPY = '?later';
 /** The class of errors is one: a program asks for it by `instanceof`. */
 const ERROR = /^export class AbpError [\s\S]*?\n}\n/m;
 const ONE_ERROR = "import { AbpError } from './errors.js?one';\nexport { AbpError };\n";
-/** @param {string} id @param {string} code */
+/**
+ * @param {string} id
+ * @param {string} code
+ */
 function withOneError(id, code) {
   if (id.endsWith('/errors.js' + COPY) && !ERROR.test(code))
     throw new Error('errors.js has no class of errors');
@@ -105,10 +119,12 @@ const copiedForLater = {
 const OWN = /\/js\/(app\/(?!waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
- * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what
- * parts that are loaded later import, too, and of the rest. Nothing in it runs by itself, for other entries load it, too; the doors,
- * which begin to load the core, are beside it.
- * @param {boolean} forPages whether nothing leaves anything out: then what only the sides have is beside it, too
+ * Tells which file a module is put into. What both sides load at once is in one file: bundlers that
+ * split code would make files of what parts that are loaded later import, too, and of the rest.
+ * Nothing in it runs by itself, for other entries load it, too; the doors, which begin to load the
+ * core, are beside it.
+ * @param {boolean} forPages whether nothing leaves anything out: then what only the sides have is
+ *   beside it, too
  * @returns {import('@rollup/wasm-node').GetManualChunk}
  */
 function layout(forPages) {
@@ -131,8 +147,8 @@ function layout(forPages) {
 }
 
 /**
- * Rollup orders modules by the paths of their entries. With the main entry first, the core's constants come before what uses them, and
- * bundlers put their values in their places.
+ * Rollup orders modules by the paths of their entries. With the main entry first, the core's
+ * constants come before what uses them, and bundlers put their values in their places.
  * @type {Plugin}
  */
 const mainFirst = {
@@ -147,7 +163,11 @@ const constants = new Map(
     ([, name, value]) => [name, value],
   ),
 );
-/** Puts their values in their places: bundlers do not, where another file has them. Lines stay as they are. @type {Plugin} */
+/**
+ * Puts their values in their places: bundlers do not, where another file has them. Lines stay as
+ * they are.
+ * @type {Plugin}
+ */
 const constantsInside = {
   name: 'constants inside',
   transform(code) {
@@ -169,7 +189,11 @@ const foreignInside = {
       : null,
 };
 
-/** The core as JavaScript, without the WebAssembly: views of MCP Apps are one document, and may load and compile nothing. @type {Plugin} */
+/**
+ * The core as JavaScript, without the WebAssembly: views of MCP Apps are one document, and may load
+ * and compile nothing.
+ * @type {Plugin}
+ */
 const coreInside = {
   name: 'core inside',
   load(id) {
@@ -180,8 +204,8 @@ const coreInside = {
   },
 };
 /**
- * The cores for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a module that is imported has been
- * compiled when the Worker starts.
+ * The cores for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a
+ * module that is imported has been compiled when the Worker starts.
  * @type {Plugin}
  */
 const coresImported = {
@@ -207,8 +231,9 @@ const coresImported = {
 };
 
 /**
- * Chromium compiles all functions of such a file while it loads, beside the main thread. Otherwise it compiles each when it is first
- * called, and most of those of a side are called by its first connection. Bundlers drop comments, so it is for pages alone.
+ * Chromium compiles all functions of such a file while it loads, beside the main thread. Otherwise
+ * it compiles each when it is first called, and most of those of a side are called by its first
+ * connection. Bundlers drop comments, so it is for pages alone.
  */
 const EAGER = { banner: '//# allFunctionsCalledOnLoad' };
 
@@ -265,7 +290,12 @@ const options = (input, output, ...plugins) => ({
   },
 });
 
-/** A file that needs no other. @param {string} source @param {string} file @param {Plugin[]} plugins */
+/**
+ * A file that needs no other.
+ * @param {string} source
+ * @param {string} file
+ * @param {Plugin[]} plugins
+ */
 function single(source, file, ...plugins) {
   // Where it stands in a document, its text must not end it.
   const print = printed({ minify: true, supported: { 'inline-script': false } });

@@ -1,5 +1,6 @@
-// Short names for what the module of ABP's core exports and imports: in the published files, where each byte is downloaded. Sources,
-// tests and the files of other platforms have the names in wasm/*_boundary.c.
+// Short names for what the module of ABP's core exports and imports: in the published files, where
+// each byte is downloaded. Sources, tests and the files of other platforms have the names in
+// wasm/*_boundary.c.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { inflateRawSync } from 'node:zlib';
@@ -12,7 +13,10 @@ process.removeAllListeners('uncaughtException').removeAllListeners('unhandledRej
 const LETTERS = '_$abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const GROWTH = 'emscripten_notify_memory_growth';
 const [IMPORT, EXPORT] = [2, 7];
-/** Whether something is exported for the compiler. @param {string} name */
+/**
+ * Whether something is exported for the compiler.
+ * @param {string} name
+ */
 const isOfCompiler = (name) => /^(__|stack)/.test(name);
 
 /** @param {string} file of the build, with a core as WebAssembly */
@@ -32,7 +36,8 @@ const short = new Map(
 const shortOf = (name) => short.get(name) ?? name;
 
 /**
- * Gives what a module exports and imports its short names, and leaves out what is exported for its compiler.
+ * Gives what a module exports and imports its short names, and leaves out what is exported for its
+ * compiler.
  * @param {Uint8Array} wasm
  */
 function shortened(wasm) {
@@ -64,7 +69,10 @@ function shortened(wasm) {
   });
 }
 
-/** The cores with short names, as WebAssembly and as JavaScript. @type {import('@rollup/wasm-node').Plugin} */
+/**
+ * The cores with short names, as WebAssembly and as JavaScript.
+ * @type {import('@rollup/wasm-node').Plugin}
+ */
 export const shortCores = {
   name: 'short cores',
   async load(file) {

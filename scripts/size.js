@@ -1,5 +1,6 @@
 /**
- * What a page downloads of a side, by bundler, and what each file and each function of the module has of it.
+ * What a page downloads of a side, by bundler, and what each file and each function of the module
+ * has of it.
  *
  *   node scripts/size.js             prints tables
  *   node scripts/size.js --write     writes them to tests/size/sizes.md, too, which is checked in
@@ -24,7 +25,10 @@ const SIDES = { expose: 'expose', connect: 'connect', both: 'expose, connect' };
 /** @typedef {keyof typeof SIDES} Side */
 const NAMES = /** @type {Side[]} */ (Object.keys(SIDES));
 
-/** @param {Side} side @returns {string} a page's script, which uses what it imports, so that it is not left out */
+/**
+ * @param {Side} side
+ * @returns {string} a page's script, which uses what it imports, so that it is not left out
+ */
 function entryOf(side) {
   const path = join(root, `build/size/${side}.js`);
   mkdirSync(join(root, 'build/size'), { recursive: true });
@@ -40,8 +44,10 @@ const gzipped = (codes) =>
   codes.reduce((bytes, code) => bytes + gzipSync(code, { level: 9 }).length, 0);
 
 /**
- * What is loaded at once: an entry, what it imports statically, and the module, which is imported by `import()` to be a file of its own.
- * @param {{ fileName: string, code: string, isEntry?: boolean, imports: string[], dynamicImports: string[] }[]} chunks
+ * What is loaded at once: an entry, what it imports statically, and the module, which is imported
+ * by `import()` to be a file of its own.
+ * @param {{ fileName: string, code: string, isEntry?: boolean, imports: string[],
+ *   dynamicImports: string[] }[]} chunks
  */
 function loadedOf(chunks) {
   const loaded = new Set(chunks.filter(({ isEntry }) => isEntry));
@@ -53,7 +59,8 @@ function loadedOf(chunks) {
 }
 
 /**
- * Leaves out what is loaded only where it is needed, and what is a file of its own: what is imported by `import()`.
+ * Leaves out what is loaded only where it is needed, and what is a file of its own: what is
+ * imported by `import()`.
  * @type {import('esbuild').Plugin}
  */
 export const withoutLazy = {
@@ -64,7 +71,10 @@ export const withoutLazy = {
     ),
 };
 
-/** @param {Side} side @param {import('esbuild').BuildOptions} more */
+/**
+ * @param {Side} side
+ * @param {import('esbuild').BuildOptions} more
+ */
 async function byEsbuild(side, more) {
   const { outputFiles = [], metafile } = await build({
     ...{ entryPoints: [entryOf(side)], outdir: join(root, 'build/size/out'), absWorkingDir: root },
@@ -84,7 +94,11 @@ async function byEsbuild(side, more) {
   });
 }
 
-/** One file for a side, and the module, lazy parts aside. @param {Side} side @returns {Promise<number>} bytes, gzipped */
+/**
+ * One file for a side, and the module, lazy parts aside.
+ * @param {Side} side
+ * @returns {Promise<number>} bytes, gzipped
+ */
 export async function inOneFile(side) {
   const [{ code }] = await byEsbuild(side, { plugins: [withoutLazy] });
   const module = await transform(read(MODULE), { minify: true });
@@ -125,7 +139,8 @@ const BUNDLERS = {
 
 /**
  * What each bundler makes of each side.
- * @returns {Promise<Record<string, Record<Side, number>>>} bytes, gzipped, of all that is loaded at once
+ * @returns {Promise<Record<string, Record<Side, number>>>} bytes, gzipped, of all that is loaded at
+ *   once
  */
 export async function measureSides() {
   /** @type {Record<string, any>} */
@@ -142,7 +157,10 @@ const CODE = 10;
 const SECTIONS =
   '- types imports functions table memory globals exports - elements - constants number'.split(' ');
 
-/** @returns {Promise<Map<string, number>>} the bytes of each function and each other section of the module */
+/**
+ * @returns {Promise<Map<string, number>>} the bytes of each function and each other section of the
+ *   module
+ */
 async function measureModule() {
   const [text] = Object.values(await import(join(root, MODULE)));
   const wasm = inflateRawSync(Buffer.from(text, 'base64'));
@@ -160,8 +178,10 @@ async function measureModule() {
 }
 
 /**
- * What each source has of a side in one file, lazy parts aside, and each function and section of the module.
- * @returns {Promise<Record<string, Record<Side, number>>>} bytes before they are compressed, by name and side
+ * What each source has of a side in one file, lazy parts aside, and each function and section of
+ * the module.
+ * @returns {Promise<Record<string, Record<Side, number>>>} bytes before they are compressed, by
+ *   name and side
  */
 export async function measureParts() {
   /** @type {Record<string, any>} */

@@ -1,5 +1,6 @@
 /**
- * Runs tests. Sets up and builds what is missing first. It takes no package, since it installs them.
+ * Runs tests. Sets up and builds what is missing first. It takes no package, since it installs
+ * them.
  *
  *   node scripts/test.js           whether it works: the circle `working` of scripts/jobs.js
  *   node scripts/test.js landing   what a landing must pass besides
@@ -22,7 +23,11 @@ const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`.padStart(
 const running = new Map();
 let stopping = false;
 
-/** @param {number} group @param {NodeJS.Signals | 0} signal @returns {boolean} whether the group is still there */
+/**
+ * @param {number} group
+ * @param {NodeJS.Signals | 0} signal
+ * @returns {boolean} whether the group is still there
+ */
 function signalGroup(group, signal) {
   try {
     return process.kill(-group, signal);
@@ -69,16 +74,26 @@ function run(name, line, output = 'inherit') {
 }
 
 const logOf = (/** @type {string} */ name) => readFileSync(`build/logs/${name}.log`, 'utf8');
-/** @param {string} text @param {RegExp} pattern with one group, a number @returns {number} the sum of what it matches */
+/**
+ * @param {string} text
+ * @param {RegExp} pattern with one group, a number
+ * @returns {number} the sum of what it matches
+ */
 const sumOf = (text, pattern) =>
   [...text.matchAll(pattern)].reduce((total, [, number]) => total + Number(number), 0);
 
-/** What the shell writes last: minutes and seconds of itself, and of what was waited for below it. */
+/**
+ * What the shell writes last: minutes and seconds of itself, and of what was waited for below it.
+ */
 const TIMES = 'times:\n';
 /** Seconds of CPU by job. @type {Map<string, number>} */
 const cost = new Map();
 
-/** Runs a job, and says in a line how it ended. @param {string} name @returns {Promise<boolean>} whether it passed */
+/**
+ * Runs a job, and says in a line how it ended.
+ * @param {string} name
+ * @returns {Promise<boolean>} whether it passed
+ */
 async function runJob(name) {
   const output = openSync(`build/logs/${name}.log`, 'w');
   const timed = `trap 'printf "${TIMES}"; LC_ALL=C times' EXIT\n${jobs[name]}`;
@@ -93,7 +108,11 @@ async function runJob(name) {
   return passed;
 }
 
-/** Ends the run unless a step before the jobs succeeds. @param {string} name @param {string} line */
+/**
+ * Ends the run unless a step before the jobs succeeds.
+ * @param {string} name
+ * @param {string} line
+ */
 async function need(name, line) {
   if (!(await run(name, line))) process.exit(1);
 }

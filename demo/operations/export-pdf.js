@@ -51,11 +51,19 @@ function wrap(text, font, size, width) {
  * @property {boolean} [raw] whether its lines are kept as they are
  */
 
-/** @typedef {{ text: string, x: number, y: number, size: number, width: number, bold: boolean }} Line */
+/**
+ * @typedef {object} Line
+ * @property {string} text
+ * @property {number} x
+ * @property {number} y
+ * @property {number} size
+ * @property {number} width
+ * @property {boolean} bold
+ */
 
 /**
- * Pieces of a document of some thousand characters, cut before headings and paragraphs: a lexer that is given a long text
- * does not pause, and in some engines takes very long.
+ * Pieces of a document of some thousand characters, cut before headings and paragraphs: a lexer
+ * that is given a long text does not pause, and in some engines takes very long.
  * @param {string} markdown
  */
 function* pieces(markdown) {

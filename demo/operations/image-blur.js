@@ -1,4 +1,7 @@
-/** image.blur: blurs a picture, pixel by pixel, and encodes it as PNG: in a page by its canvas, in Node with upng-js. */
+/**
+ * image.blur: blurs a picture, pixel by pixel, and encodes it as PNG: in a page by its canvas, in
+ * Node with upng-js.
+ */
 // @ts-expect-error: it has no types
 import UPNG from 'upng-js';
 
@@ -10,7 +13,10 @@ export const inputSchema = {
   },
 };
 
-/** A picture to work on: hills in the evening. @param {number} size in pixels, each way */
+/**
+ * A picture to work on: hills in the evening.
+ * @param {number} size in pixels, each way
+ */
 function hills(size) {
   const pixels = new Uint8ClampedArray(size * size * 4);
   const ridges = [0.45, 0.58, 0.72, 0.86].map((height, i) => (/** @type {number} */ x) => {
@@ -32,7 +38,11 @@ function hills(size) {
   return pixels;
 }
 
-/** @param {Uint8ClampedArray<ArrayBuffer>} pixels @param {number} size @returns {Promise<ArrayBuffer>} */
+/**
+ * @param {Uint8ClampedArray<ArrayBuffer>} pixels
+ * @param {number} size
+ * @returns {Promise<ArrayBuffer>}
+ */
 async function encode(pixels, size) {
   if (!globalThis.OffscreenCanvas) return UPNG.encode([pixels.buffer], size, size, 0);
   const canvas = new OffscreenCanvas(size, size);

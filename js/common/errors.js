@@ -1,4 +1,7 @@
-/** Errors: the class that this library throws, and the conversion of any thrown value to the protocol's error object. */
+/**
+ * Errors: the class that this library throws, and the conversion of any thrown value to the
+ * protocol's error object.
+ */
 
 /**
  * @template {string} [Own=never] the app's own codes, where they are known
@@ -17,7 +20,11 @@
  * @property {Promise<import('../types/outcome.js').CallFate>} [settled]
  */
 
-/** The one error class of this library. Throw one from a handler to choose the code that the agent sees. @extends {Error} */
+/**
+ * The one error class of this library. Throw one from a handler to choose the code that the agent
+ * sees.
+ * @extends {Error}
+ */
 export class AbpError extends Error {
   /** The response that it stood in, if it is the error of a call. @type {Told | undefined} */
   #response;
@@ -26,7 +33,8 @@ export class AbpError extends Error {
    * @param {import('../types/errors.js').ErrorCode} code one of the protocol's codes, or your own
    * @param {string} message what was wrong and what to do
    * @param {object} [more] what else the caller may be told
-   * @param {boolean} [more.retryable] whether the same request may succeed later, and can safely be made again (false)
+   * @param {boolean} [more.retryable] whether the same request may succeed later, and can safely be
+   *   made again (false)
    * @param {unknown} [more.details] anything that JSON can represent
    * @param {number} [more.retryAfter] ms to wait before the next attempt
    * @param {string[]} [more.alternatives] names of capabilities that may do instead
@@ -49,22 +57,25 @@ export class AbpError extends Error {
   }
 
   /**
-   * What became of the work of the call that failed with this error, as `metadata.outcome` of its response. Of an error that no
-   * call threw, undefined.
+   * What became of the work of the call that failed with this error, as `metadata.outcome` of its
+   * response. Of an error that no call threw, undefined.
    * @returns {import('../types/outcome.js').CallOutcome | undefined}
    */
   get outcome() {
     return this.#response?.metadata?.outcome;
   }
 
-  /** What the handler of that call reported last: what it has applied, and what remains. @returns {any} */
+  /**
+   * What the handler of that call reported last: what it has applied, and what remains.
+   * @returns {any}
+   */
   get report() {
     return this.#response?.metadata?.report;
   }
 
   /**
-   * Where `outcome` is `running` or `unknown`: what becomes of the call, as `settled` of its response. The app is asked when this is
-   * first read.
+   * Where `outcome` is `running` or `unknown`: what becomes of the call, as `settled` of its
+   * response. The app is asked when this is first read.
    * @returns {Promise<import('../types/outcome.js').CallFate> | undefined}
    */
   get settled() {
@@ -85,8 +96,9 @@ export class AbpError extends Error {
 }
 
 /**
- * Loads a part of this library that only some pages need. If that fails, what needs it fails, and the next one tries again. Service
- * workers have no `import()` at all: the error names the file that loads no other.
+ * Loads a part of this library that only some pages need. If that fails, what needs it fails, and
+ * the next one tries again. Service workers have no `import()` at all: the error names the file
+ * that loads no other.
  * @template T
  * @param {Promise<T>} loading what `import()` returned
  * @returns {Promise<T>} rejects with an AbpError
@@ -98,7 +110,8 @@ export const loadPart = (loading) =>
   });
 
 /**
- * Does something once, when it is first needed. If that fails, the next one tries again; who needs it, handles that.
+ * Does something once, when it is first needed. If that fails, the next one tries again; who needs
+ * it, handles that.
  * @template T
  * @param {() => Promise<T>} load
  * @returns {() => Promise<T>}
@@ -124,7 +137,8 @@ export function requireTexts(needed, object, ...keys) {
 }
 
 /**
- * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot become a string.
+ * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot
+ * become a string.
  * @template T
  * @template [O=undefined]
  * @param {() => T} read
@@ -140,8 +154,8 @@ export function safely(read, otherwise) {
 }
 
 /**
- * Runs a user's callback. If it throws, or returns a promise that rejects, the error is reported; it affects no other
- * call and does not end the process.
+ * Runs a user's callback. If it throws, or returns a promise that rejects, the error is reported;
+ * it affects no other call and does not end the process.
  * @template {unknown[]} A
  * @template T
  * @param {((...args: A) => T) | undefined} callback the callback, if there is one
@@ -159,7 +173,11 @@ export function invokeReportingErrors(callback, ...args) {
   }
 }
 
-/** As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node process. @param {unknown} error */
+/**
+ * As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node
+ * process.
+ * @param {unknown} error
+ */
 export function reportError(error) {
   if (globalThis.reportError) globalThis.reportError(error);
   // What was thrown may not even be printed.
@@ -173,9 +191,11 @@ const MAX_LENGTH = 10_000;
 const MAX_INNER = 5;
 
 /**
- * What a thrown value says, of whatever form it is: an error its message, and those of the errors that are within it, as in an
- * `AggregateError`; any other object its members as JSON.
- * @param {any} thrown @param {number} [depth] of the errors that it is within @returns {string}
+ * What a thrown value says, of whatever form it is: an error its message, and those of the errors
+ * that are within it, as in an `AggregateError`; any other object its members as JSON.
+ * @param {any} thrown
+ * @param {number} [depth] of the errors that it is within
+ * @returns {string}
  */
 function wordsOf(thrown, depth = 0) {
   const said = thrown?.message || thrown || 'The operation failed';
@@ -203,7 +223,11 @@ const PERMISSION = /** @type {Record<string, any>} */ ({
   SecurityError: 'PERMISSION_REQUIRED',
 });
 
-/** Whether something has the protocol's own shape of an error. An object that is no error may leave `retryable` out. @param {any} thrown */
+/**
+ * Whether something has the protocol's own shape of an error. An object that is no error may leave
+ * `retryable` out.
+ * @param {any} thrown
+ */
 export const isErrorObject = (thrown) =>
   safely(
     () =>
@@ -211,7 +235,8 @@ export const isErrorObject = (thrown) =>
   );
 
 /**
- * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
+ * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes
+ * through.
  * @param {any} thrown
  * @returns {ErrorObject}
  */
@@ -229,13 +254,19 @@ export const toErrorObject = (thrown) =>
     return error;
   }) ?? toErrorObject('The thrown value cannot be read');
 
-/** Whether a handler that threw says that its call was cancelled. @param {any} thrown */
+/**
+ * Whether a handler that threw says that its call was cancelled.
+ * @param {any} thrown
+ */
 export const saysCancelled = (thrown) =>
   safely(
     () => thrown.name === 'AbortError' || (thrown.code === 'CANCELLED' && isErrorObject(thrown)),
   );
 
-/** Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does. @param {any} reason the signal's */
+/**
+ * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
+ * @param {any} reason the signal's
+ */
 export const saysTimeout = (reason) => safely(() => reason.name === 'TimeoutError');
 
 /** Characters of a reason that are sent; the rest is cut off. */

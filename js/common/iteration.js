@@ -1,4 +1,7 @@
-/** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
+/**
+ * What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by
+ * chunk.
+ */
 import { breathe } from './breathe.js';
 import { AbpError, saysCancelled, toErrorObject } from './errors.js';
 import { iteratorOf } from './iterator-of.js';
@@ -6,12 +9,18 @@ import { copyOf } from './copy.js';
 import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
 
-/** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
+/**
+ * At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at
+ * least 64.
+ */
 const MAX_COLLECTED = 2 ** 26;
 
 export class Iteration {
   #iterator;
-  /** Settles when the iterator has ended, once it was told to, with what that threw. @type {Promise<{ error: unknown } | void> | undefined} */
+  /**
+   * Settles when the iterator has ended, once it was told to, with what that threw.
+   * @type {Promise<{ error: unknown } | void> | undefined}
+   */
   #closing;
   /** Whether what it gives as its end may come of being told to stop. */
   #isCut = false;
@@ -24,10 +33,13 @@ export class Iteration {
   }
 
   /**
-   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run; also what that throws.
-   * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited for before the next chunk is made
-   * @returns {Promise<{ returned: boolean, value?: unknown, isPartial?: boolean }>} what the source returned; `returned` is false if it was
-   *   stopped before its end, and its `finally` has run; `isPartial` if it was stopped after its end, of which nobody had read
+   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run;
+   * also what that throws.
+   * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited
+   *   for before the next chunk is made
+   * @returns {Promise<{ returned: boolean, value?: unknown, isPartial?: boolean }>} what the source
+   *   returned; `returned` is false if it was stopped before its end, and its `finally` has run;
+   *   `isPartial` if it was stopped after its end, of which nobody had read
    */
   async run(take) {
     let broken;
@@ -54,13 +66,19 @@ export class Iteration {
     return { returned: isPartial, isPartial };
   }
 
-  /** Nobody waits for chunks any more: the source ends where it waits, in `yield`. @param {unknown} [reason] */
+  /**
+   * Nobody waits for chunks any more: the source ends where it waits, in `yield`.
+   * @param {unknown} [reason]
+   */
   stop(reason) {
     this.stopped = true;
     this.#close(reason);
   }
 
-  /** Lets the source's `finally` run. @param {unknown} [reason] */
+  /**
+   * Lets the source's `finally` run.
+   * @param {unknown} [reason]
+   */
   #close(reason) {
     this.#closing ??= Promise.resolve()
       .then(() => {
@@ -80,20 +98,29 @@ export class Iteration {
   }
 }
 
-/** What ends a stream with a chunk that cannot be sent. @param {unknown} error why it cannot */
+/**
+ * What ends a stream with a chunk that cannot be sent.
+ * @param {unknown} error why it cannot
+ */
 export const chunkUnsent = (error) =>
   new AbpError(
     'OPERATION_FAILED',
     `A chunk cannot be sent: ${toErrorObject(error).message} (docs/errors.md#what-cannot-be-sent)`,
   );
 
-/** The chunks of a source whose caller reads none, up to 64 MiB, as they were when the source gave them. */
+/**
+ * The chunks of a source whose caller reads none, up to 64 MiB, as they were when the source gave
+ * them.
+ */
 export class Collection {
   /** @type {unknown[]} */
   chunks = [];
   #left = MAX_COLLECTED;
 
-  /** @param {unknown} chunk @returns {Promise<void> | undefined} lets a cancel in now and then */
+  /**
+   * @param {unknown} chunk
+   * @returns {Promise<void> | undefined} lets a cancel in now and then
+   */
   add(chunk) {
     this.#left -= Math.max(64, sizeOf(chunk));
     if (this.#left < 0) {

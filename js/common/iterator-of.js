@@ -1,8 +1,10 @@
 /**
- * The iterator of an async iterable, of a generator or of a `ReadableStream`, which not every browser can iterate.
+ * The iterator of an async iterable, of a generator or of a `ReadableStream`, which not every
+ * browser can iterate.
  * @param {any} source
- * @returns {{ next(): Promise<IteratorResult<unknown>>, return?(reason?: unknown): unknown, [Symbol.toStringTag]?: string, isDone?: boolean }} `isDone`: a
- *   stream that has been read to its end, and was not told to end
+ * @returns {{ next(): Promise<IteratorResult<unknown>>, return?(reason?: unknown): unknown,
+ *   [Symbol.toStringTag]?: string, isDone?: boolean }} `isDone`: a stream that has been read to its
+ *   end, and was not told to end
  */
 export function iteratorOf(source) {
   if (source[Symbol.toStringTag] === 'Generator') return asAsync(source);

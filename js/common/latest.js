@@ -6,8 +6,8 @@ import { cloneOf } from './copy.js';
 const LONGEST = 50;
 
 /**
- * Sends the latest of what is reported more often than anybody can read: in each turn of the event loop the first report at once, and
- * when it is over the last one.
+ * Sends the latest of what is reported more often than anybody can read: in each turn of the event
+ * loop the first report at once, and when it is over the last one.
  * @template T
  * @param {(report: T) => void} send
  */

@@ -2,7 +2,8 @@
 import { AbpError } from './errors.js';
 
 /**
- * Normalises an origin to the form of `event.origin`. Takes whatever `URL` takes that names an origin and nothing more.
+ * Normalises an origin to the form of `event.origin`. Takes whatever `URL` takes that names an
+ * origin and nothing more.
  * @param {unknown} text such as `'https://app.example:8443'`
  * @returns {string | undefined} undefined if the text is not one
  */

@@ -9,8 +9,8 @@ const MAX_REPORT = 4096;
 /**
  * A copy of what a handler says.
  * @param {unknown} said
- * @param {unknown} [name] of the handler, whose report this is: the console says if it cannot be kept. An old one would be
- *   wrong by then
+ * @param {unknown} [name] of the handler, whose report this is: the console says if it cannot be
+ *   kept. An old one would be wrong by then
  * @returns {any} undefined if it is not JSON, or too long
  */
 export function keptReport(said, name) {

@@ -1,4 +1,7 @@
-/** The only place that listens to abort signals. The listener is the call's own record, so no closure is needed. */
+/**
+ * The only place that listens to abort signals. The listener is the call's own record, so no
+ * closure is needed.
+ */
 
 /** In Node, which warns of a leak when a signal has more than ten listeners. */
 const { setMaxListeners } =
@@ -11,18 +14,24 @@ const { setMaxListeners } =
  */
 export function onAbort(signal, record) {
   signal?.addEventListener('abort', record, { once: true });
-  // Any number of calls may share a signal. Signals from elsewhere (jsdom, say) are not Node's EventTargets.
+  // Any number of calls may share a signal. Signals from elsewhere (jsdom, say) are not Node's
+  // EventTargets.
   if (setMaxListeners && signal instanceof EventTarget) setMaxListeners(0, signal);
 }
 
-/** Stops listening. @param {AbortSignal | undefined} signal @param {EventListenerObject} record as given to `onAbort` */
+/**
+ * Stops listening.
+ * @param {AbortSignal | undefined} signal
+ * @param {EventListenerObject} record as given to `onAbort`
+ */
 export const offAbort = (signal, record) => signal?.removeEventListener('abort', record);
 
 /**
  * Makes a controller that aborts when a signal does.
  * @param {AbortSignal | undefined} signal
  * @param {unknown} [reason] what it gives as its reason (the signal's)
- * @returns {{ controller: AbortController, release: () => void }} `release` stops listening to the signal
+ * @returns {{ controller: AbortController, release: () => void }} `release` stops listening to the
+ *   signal
  */
 export function followSignal(signal, reason) {
   const controller = new AbortController();
@@ -33,7 +42,8 @@ export function followSignal(signal, reason) {
 }
 
 /**
- * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the other side gave.
+ * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the
+ * other side gave.
  * @param {string} [reason] its message
  * @param {unknown} [cause] what ended the connection, if that is the reason
  * @returns {DOMException}

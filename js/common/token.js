@@ -1,10 +1,13 @@
 /**
- * A word in memory that says whether a call is cancelled, for code that computes without returning to the event loop. Messages do
- * not reach such code, but it can read a word that another thread sets.
+ * A word in memory that says whether a call is cancelled, for code that computes without returning
+ * to the event loop. Messages do not reach such code, but it can read a word that another thread
+ * sets.
  */
 import { abortError } from './signals.js';
 
-/** Whether threads can share memory: always in Node, and in pages that are cross-origin isolated. */
+/**
+ * Whether threads can share memory: always in Node, and in pages that are cross-origin isolated.
+ */
 const shareable =
   typeof SharedArrayBuffer === 'function' && globalThis.crossOriginIsolated !== false;
 
@@ -15,9 +18,10 @@ export class Token {
   #onBind;
 
   /**
-   * @param {Uint32Array} [word] the word of an existing token, received from another thread. Without it this is a new
-   *   token, which other threads can see where memory can be shared
-   * @param {(word: Uint32Array) => void} [onBind] called with each word that is bound, so that its owner can set it, too
+   * @param {Uint32Array} [word] the word of an existing token, received from another thread.
+   *   Without it this is a new token, which other threads can see where memory can be shared
+   * @param {(word: Uint32Array) => void} [onBind] called with each word that is bound, so that its
+   *   owner can set it, too
    */
   constructor(word, onBind) {
     this.#words = [word ?? new Uint32Array(new (shareable ? SharedArrayBuffer : ArrayBuffer)(4))];
@@ -29,7 +33,10 @@ export class Token {
     return this.#words[0];
   }
 
-  /** Whether the call is cancelled. It costs one read of memory, so a loop may check every few hundred rounds. */
+  /**
+   * Whether the call is cancelled. It costs one read of memory, so a loop may check every few
+   * hundred rounds.
+   */
   get cancelled() {
     return Atomics.load(this.word, 0) !== 0;
   }
@@ -42,7 +49,8 @@ export class Token {
   /**
    * Binds a word in a WebAssembly module's shared memory to this token, for code that calls
    * `abp_token_cancelled` of abp_token.h or reads the word itself. The word is reset first.
-   * @param {WebAssembly.Memory} memory made with `shared: true`: other threads cannot see any other memory
+   * @param {WebAssembly.Memory} memory made with `shared: true`: other threads cannot see any other
+   *   memory
    * @param {number} address of the word in bytes, a multiple of 4
    */
   bind(memory, address) {
@@ -55,13 +63,19 @@ export class Token {
     this.#onBind?.(word);
   }
 
-  /** One more word to set. @param {Uint32Array} word */
+  /**
+   * One more word to set.
+   * @param {Uint32Array} word
+   */
   add(word) {
     this.#words.push(word);
     if (this.cancelled) this.cancel();
   }
 
-  /** Sets the token. The bridge calls this when the core says that the call is cancelled. It cannot be undone. */
+  /**
+   * Sets the token. The bridge calls this when the core says that the call is cancelled. It cannot
+   * be undone.
+   */
   cancel() {
     for (const word of this.#words) Atomics.store(word, 0, 1);
   }

@@ -5,8 +5,8 @@ import { isObject } from './values.js';
 const marked = new WeakMap();
 
 /**
- * Marks a handler's result: the listed objects are moved, not copied, and cannot be used here afterwards.
- * `BinaryData` with an `ArrayBuffer` needs no mark.
+ * Marks a handler's result: the listed objects are moved, not copied, and cannot be used here
+ * afterwards. `BinaryData` with an `ArrayBuffer` needs no mark.
  * @template {object} T
  * @param {T} value the result
  * @param {Transferable[]} transferables the objects in it to move
@@ -17,12 +17,15 @@ export function transfer(value, transferables) {
   return value;
 }
 
-/** The objects that were marked to be moved with a value. @param {unknown} value the value that `transfer` got */
+/**
+ * The objects that were marked to be moved with a value.
+ * @param {unknown} value the value that `transfer` got
+ */
 export const markedTransfer = (value) => marked.get(/** @type {object} */ (value));
 
 /**
- * Whether a handler streams what it returned: an async iterable, a generator or a `ReadableStream`, of this realm, another or a
- * library. What is marked to be moved is moved as a whole.
+ * Whether a handler streams what it returned: an async iterable, a generator or a `ReadableStream`,
+ * of this realm, another or a library. What is marked to be moved is moved as a whole.
  * @param {unknown} value
  */
 export const isStream = (value) =>
@@ -33,21 +36,27 @@ export const isStream = (value) =>
     /^(Generator|ReadableStream)$/.test(/** @type {any} */ (value)[Symbol.toStringTag])) &&
   !marked.has(value);
 
-/** Ends what is streamed and will not be read. @param {any} source if there is one */
+/**
+ * Ends what is streamed and will not be read.
+ * @param {any} source if there is one
+ */
 export const endUnread = (source) =>
   void Promise.resolve()
     .then(() => (source?.cancel ?? source?.return)?.call(source))
     .catch(() => {});
 
-/** Whether a handler is a generator, async or not: calling it runs no line of it. @param {any} handler */
+/**
+ * Whether a handler is a generator, async or not: calling it runs no line of it.
+ * @param {any} handler
+ */
 export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.toStringTag]);
 
 /** Members or elements of one object that are searched. */
 const MAX_SEARCHED_MEMBERS = 64;
 
 /**
- * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be the value itself or up
- * to three levels inside it.
+ * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be
+ * the value itself or up to three levels inside it.
  * @param {unknown} value what is about to be sent
  * @returns {Transferable[] | undefined} undefined if there are none
  */

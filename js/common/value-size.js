@@ -8,12 +8,18 @@ const COUNTED = 1024;
 const MAX_LEVELS = 1000;
 
 /**
- * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else 8.
- * @param {unknown} value @param {number} [left] values in it that are counted @returns {number}
+ * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else
+ * 8.
+ * @param {unknown} value
+ * @param {number} [left] values in it that are counted
+ * @returns {number}
  */
 export function sizeOf(value, left = COUNTED) {
   let size = 0;
-  /** @param {any} part @param {number} level */
+  /**
+   * @param {any} part
+   * @param {number} level
+   */
   const add = (part, level) => {
     if (--left < 0) return;
     if (!isObject(part)) return void (size += typeof part === 'string' ? part.length : 8);

@@ -7,16 +7,24 @@ export const EMPTY = Object.freeze({});
 /** @param {unknown} value @returns {value is object} whether it is an object, and not null */
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
-/** An own property, so that nothing inherited is taken for something that a peer sent. @param {unknown} object @param {string} key @returns {unknown} */
+/**
+ * An own property, so that nothing inherited is taken for something that a peer sent.
+ * @param {unknown} object
+ * @param {string} key
+ * @returns {unknown}
+ */
 export const getOwn = (object, key) =>
   isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
 
-/** @param {unknown} value @returns {string | undefined} undefined if it is no text */
+/**
+ * @param {unknown} value
+ * @returns {string | undefined} undefined if it is no text
+ */
 export const textOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /**
- * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may have too many members
- * to go through.
+ * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may
+ * have too many members to go through.
  * @param {unknown} value
  * @returns {value is object}
  */
@@ -26,14 +34,19 @@ export function isRecord(value) {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The members of an object that a peer sent; none if it is not a plain object or cannot be read. @param {unknown} value @returns {any} */
+/**
+ * The members of an object that a peer sent; none if it is not a plain object or cannot be read.
+ * @param {unknown} value
+ * @returns {any}
+ */
 export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
 
 /** As they were when this was loaded: whatever a page makes of them later. */
 export const { parse, stringify } = JSON;
 
 /**
- * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.
+ * The first elements of a list that a peer sent. A sparse list may claim any length, so never go
+ * through all of it.
  * @param {unknown} list any value
  * @param {number} max how many elements to take
  * @returns {any[]} empty if it is not a list

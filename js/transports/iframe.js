@@ -1,4 +1,7 @@
-/** Window messages between a host page and its iframe; what js/transports/window.js says of them holds here, too. */
+/**
+ * Window messages between a host page and its iframe; what js/transports/window.js says of them
+ * holds here, too.
+ */
 import { safely } from '../common/errors.js';
 import { listen } from './listen.js';
 import { UPGRADABLE } from './port.js';
@@ -8,7 +11,8 @@ import { Receiver } from './receiver.js';
 export const OPAQUE = 'null';
 
 /**
- * From a host page to its iframe. `stranger` is another origin from which a document in the frame spoke.
+ * From a host page to its iframe. `stranger` is another origin from which a document in the frame
+ * spoke.
  * @param {HTMLIFrameElement} iframe where the app is
  * @param {string} origin exact, or OPAQUE: then only greetings are sent
  * @returns {import('./transport.js').Transport & { stranger?: string }}
@@ -28,10 +32,11 @@ export function iframeTransport(iframe, origin) {
     post(message, transfer, kind) {
       const target = /** @type {any} */ (iframe.contentWindow);
       const isGreeting = kind === 'greeting';
-      // No target origin names an opaque origin. Only a greeting may go to an unknown document; the rest waits for the
-      // port that the frame's own document offers.
+      // No target origin names an opaque origin. Only a greeting may go to an unknown document; the
+      // rest waits for the port that the frame's own document offers.
       if (transport.stopped || (opaque && !isGreeting)) return;
-      // A frame that has begun to load still shows an empty document of our own origin. Browsers log what it is not meant for.
+      // A frame that has begun to load still shows an empty document of our own origin. Browsers
+      // log what it is not meant for.
       if (isGreeting && !opaque && safely(() => target?.origin ?? origin, origin) !== origin)
         return;
       target?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });

@@ -1,5 +1,6 @@
 /**
- * Listens to several targets at once. Some may not be there, and some have no events: Node has none for its programs.
+ * Listens to several targets at once. Some may not be there, and some have no events: Node has none
+ * for its programs.
  * @param {[target: any, type: string, heard: (event: any) => void][]} listeners
  * @param {string} [on] the method that adds a listener
  * @param {string} [off] the one that removes it

@@ -2,7 +2,10 @@
 import { listen } from './listen.js';
 import { portTransport } from './port.js';
 
-/** The port from a worker to its owner, or undefined outside of workers. @returns {unknown} of a page's worker or of Node's */
+/**
+ * The port from a worker to its owner, or undefined outside of workers.
+ * @returns {unknown} of a page's worker or of Node's
+ */
 export function ownerPort() {
   const scope = /** @type {any} */ (globalThis);
   return scope.DedicatedWorkerGlobalScope
@@ -11,10 +14,11 @@ export function ownerPort() {
 }
 
 /**
- * Accepts connections to this worker: from its owner or, in a shared worker, from every page that connects.
- * Outside of workers it does nothing.
- * @param {(transport: import('./transport.js').Transport, isOneOfMany?: boolean) => void} accept called for each connection; sets its
- *   `onMessage`, or closes it: that of a shared worker may be one too many
+ * Accepts connections to this worker: from its owner or, in a shared worker, from every page that
+ * connects. Outside of workers it does nothing.
+ * @param {(transport: import('./transport.js').Transport, isOneOfMany?: boolean) => void} accept
+ *   called for each connection; sets its `onMessage`, or closes it: that of a shared worker may be
+ *   one too many
  * @returns {() => void} stops it
  */
 export function listenToOwners(accept) {
@@ -26,8 +30,8 @@ export function listenToOwners(accept) {
   let stopped = false;
   /** @type {import('./transport.js').Transport | undefined} */
   let waiting;
-  // The owner has no other way to connect: when its connection has ended, the next one begins on the same port, with the
-  // next message.
+  // The owner has no other way to connect: when its connection has ended, the next one begins on
+  // the same port, with the next message.
   const hearOwner = () => {
     const transport = portTransport(port, () => stopped || hearOwner());
     transport.onMessage = (message, ports) => {

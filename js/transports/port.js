@@ -1,13 +1,16 @@
 /**
- * A MessagePort, or anything with the same interface: Node's MessagePort, a worker, a worker's end of it, and ports that
- * are event emitters, such as Electron's MessagePortMain.
+ * A MessagePort, or anything with the same interface: Node's MessagePort, a worker, a worker's end
+ * of it, and ports that are event emitters, such as Electron's MessagePortMain.
  */
 import { development } from '../common/development.js';
 import { AbpError } from '../common/errors.js';
 import { listen } from './listen.js';
 import { Receiver } from './receiver.js';
 
-/** What a window carries: `port` is a better way, which the app's document can offer. @type {readonly import('./transport.js').Feature[]} */
+/**
+ * What a window carries: `port` is a better way, which the app's document can offer.
+ * @type {readonly import('./transport.js').Feature[]}
+ */
 export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
 
 /**
@@ -23,7 +26,10 @@ export function portTransport(port, closed = () => port.close?.(), worker = unde
   const transport = new Receiver();
   const stop = listenToPort(port, transport, worker);
   return Object.assign(transport, {
-    /** @param {unknown} message @param {Transferable[]} [transfer] */
+    /**
+     * @param {unknown} message
+     * @param {Transferable[]} [transfer]
+     */
     post(message, transfer) {
       if (transport.stopped) return;
       if (transfer) port.postMessage(message, transfer);
@@ -44,17 +50,24 @@ export function portTransport(port, closed = () => port.close?.(), worker = unde
  * @returns {() => void} stops listening
  */
 export function listenToPort(port, listener, worker) {
-  // Event emitters: ports, which need `start`, emit event objects like an EventTarget. Node's workers emit the message
-  // itself, and report more than a page's workers.
+  // Event emitters: ports, which need `start`, emit event objects like an EventTarget. Node's
+  // workers emit the message itself, and report more than a page's workers.
   const emits = !port.addEventListener;
   const emitsMessages = emits && !port.start;
   let spoke = false;
-  /** Ports are only offered by window messages. Any that come here are ignored: reading `ports` costs time. @param {any} message */
+  /**
+   * Ports are only offered by window messages. Any that come here are ignored: reading `ports`
+   * costs time.
+   * @param {any} message
+   */
   const hear = (message) => {
     spoke = true;
     listener.receive(emitsMessages ? message : message.data);
   };
-  /** A worker survives an uncaught error, unless its script failed to load. @param {any} error */
+  /**
+   * A worker survives an uncaught error, unless its script failed to load.
+   * @param {any} error
+   */
   const fail = (error) => {
     const lose = listener.lose.bind(listener);
     if (emits) lose(error);

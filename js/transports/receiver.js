@@ -23,7 +23,9 @@ export class Receiver {
   #earlyCharacters = 0;
   /** Whether nothing arrives any more: the other side was lost, or this one has closed it. */
   #over = false;
-  /** Whether nothing is sent or received any more. Earlier messages may still wait to be delivered. */
+  /**
+   * Whether nothing is sent or received any more. Earlier messages may still wait to be delivered.
+   */
   stopped = false;
   /** The last delivery: it tells that the other side was lost. @type {(() => void) | undefined} */
   #last;
@@ -76,7 +78,10 @@ export class Receiver {
     this.deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
-  /** Something has arrived that is not a message. @param {AbpError} error what was wrong with it */
+  /**
+   * Something has arrived that is not a message.
+   * @param {AbpError} error what was wrong with it
+   */
   receiveUnreadable(error) {
     this.deliverInTurn(() => {
       if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
@@ -84,7 +89,10 @@ export class Receiver {
     });
   }
 
-  /** The other side has gone away. @param {unknown} [cause] none where it has ended the connection in an orderly way */
+  /**
+   * The other side has gone away.
+   * @param {unknown} [cause] none where it has ended the connection in an orderly way
+   */
   lose(cause) {
     if (this.#over) return;
     this.#over = true;
@@ -92,7 +100,11 @@ export class Receiver {
     if (this.#early.push(this.#last) === 1) this.#deliver();
   }
 
-  /** Delivers something at once, or after what waits already. @param {() => void} deliver @param {number} [length] */
+  /**
+   * Delivers something at once, or after what waits already.
+   * @param {() => void} deliver
+   * @param {number} [length]
+   */
   deliverInTurn(deliver, length = 0) {
     if (this.#over) return;
     if (this.#onMessage && !this.#early.length) return deliver();

@@ -1,13 +1,14 @@
 /**
- * Window messages. A message counts only if the browser made the event, the origin is exactly right, and it comes from
- * the right window. Read `event.origin` before `event.data`: in the other order, Chromium takes milliseconds for large
- * messages from other sites.
+ * Window messages. A message counts only if the browser made the event, the origin is exactly
+ * right, and it comes from the right window. Read `event.origin` before `event.data`: in the other
+ * order, Chromium takes milliseconds for large messages from other sites.
  */
 import { listen } from './listen.js';
 import { UPGRADABLE } from './port.js';
 
 /**
- * From an app to the window that embeds or opened it. Messages from that window arrive through `listenToWindow`.
+ * From an app to the window that embeds or opened it. Messages from that window arrive through
+ * `listenToWindow`.
  * @param {MessageEventSource} source that window
  * @param {string} origin exact
  * @returns {import('./transport.js').Transport}
@@ -27,9 +28,11 @@ export function peerTransport(source, origin) {
 /**
  * Listens to windows of the given origins.
  * @param {ReadonlySet<string>} origins exact ones
- * @param {(source: MessageEventSource, origin: string, data: unknown) => void} heard called for each message. Ports that come along are left
- *   to others: an agent in this page may be offered one
- * @param {(origin: string, event: MessageEvent) => void} [refused] called for messages from other origins
+ * @param {(source: MessageEventSource, origin: string, data: unknown) => void} heard called for
+ *   each message. Ports that come along are left to others: an agent in this page may be offered
+ *   one
+ * @param {(origin: string, event: MessageEvent) => void} [refused] called for messages from other
+ *   origins
  * @returns {() => void} stops it
  */
 export function listenToWindow(origins, heard, refused) {

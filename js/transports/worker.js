@@ -20,7 +20,8 @@ export function transportTo(target, made) {
  * @returns {Promise<unknown> | undefined} in Node, settles when it has ended
  */
 export function end(worker) {
-  // Nobody handles what it still throws, and Node would take that for an error of the whole process.
+  // Nobody handles what it still throws, and Node would take that for an error of the whole
+  // process.
   worker.on?.('error', () => {});
   return worker.port ? worker.port.close() : worker.terminate();
 }

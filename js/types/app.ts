@@ -4,7 +4,10 @@ import type { Response } from '../wire/messages.js';
 import type { Registry } from '../app/registry.js';
 import type { Exposed } from '../app/expose.js';
 
-/** A JSON Schema, as an object or a boolean, or a schema that follows Standard Schema (packages/schemas). */
+/**
+ * A JSON Schema, as an object or a boolean, or a schema that follows Standard Schema
+ * (packages/schemas).
+ */
 export type Schema = object | boolean;
 
 /** Whether a type is `any`. */
@@ -17,8 +20,8 @@ export type AnyFunction = (...args: any) => any;
 export declare const contract: unique symbol;
 
 /**
- * The capabilities of an app as functions by name. An app is `typeof app`, where `app` is what `expose` returned, or such a
- * type itself, written by hand.
+ * The capabilities of an app as functions by name. An app is `typeof app`, where `app` is what
+ * `expose` returned, or such a type itself, written by hand.
  */
 export type CapabilitiesOf<App> =
   IsAny<App> extends true
@@ -31,7 +34,10 @@ export type CapabilitiesOf<App> =
         : never
       : App;
 
-/** The names of an app's capabilities. It is inferred so that the compiler's messages list the names. */
+/**
+ * The names of an app's capabilities. It is inferred so that the compiler's messages list the
+ * names.
+ */
 export type NameOf<App> = keyof CapabilitiesOf<App> & string extends infer Name extends string
   ? Name
   : never;
@@ -62,7 +68,10 @@ type IsResponse<R> = R extends { success: boolean }
     : false
   : false;
 
-/** The members that are not always undefined: TypeScript adds those of the other results of a handler. */
+/**
+ * The members that are not always undefined: TypeScript adds those of the other results of a
+ * handler.
+ */
 type PresentIn<R> = { [K in keyof R]-?: [R[K]] extends [undefined] ? never : K }[keyof R];
 
 /** The data of what a handler returned. */
@@ -105,7 +114,9 @@ type ChunkIn<R> =
 /** The chunks that a capability streams. */
 export type ChunkOf<App, Name extends NameOf<App>> = ChunkIn<Returned<App, Name>>;
 
-/** The codes of the errors that a handler returned; not those that it throws, which no type tells. */
+/**
+ * The codes of the errors that a handler returned; not those that it throws, which no type tells.
+ */
 type CodesIn<R> =
   IsAny<R> extends true
     ? never
@@ -124,7 +135,7 @@ export type ResponseOf<App, Name extends NameOf<App>> = Response<
   CodesIn<Returned<App, Name>>
 >;
 
-// --- What stands on an app --------------------------------------------------------------------------
+// --- What stands on an app -----------------------------------------------------------------------
 
 /** What `expose` hands to its option `webmcp`. */
 export interface ServedApp {

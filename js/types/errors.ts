@@ -24,5 +24,8 @@ export type ProtocolCode =
   | 'TRANSPORT_ERROR'
   | 'DISCONNECTED';
 
-/** Any text is a legal code; an editor completes the protocol's, and the app's own where they are known. */
+/**
+ * Any text is a legal code; an editor completes the protocol's, and the app's own where they are
+ * known.
+ */
 export type ErrorCode<Own extends string = never> = ProtocolCode | Own | (string & {});

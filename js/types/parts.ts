@@ -44,20 +44,29 @@ export interface Tracing {
 
 /** What an app remembers for agents that come back, and the results of calls that have a key. */
 export interface Memory {
-  /** Opens the app's store of keys, and tells what agents are told of it. It resolves when it is open, or not waited for any more. */
+  /**
+   * Opens the app's store of keys, and tells what agents are told of it. It resolves when it is
+   * open, or not waited for any more.
+   */
   open(tell: (named: { id: string; rememberFor: number }) => void): Promise<void>;
   /** Keeps the calls of a connection that has ended. */
   add(connection: Connection): void;
   /** Keeps what the handler of a call said of its work. */
   keep(endpoint: Endpoint, callId: string, said: { report?: unknown; progress?: object }): void;
-  /** Answers an agent that asks what became of a call, or runs a call that has a key, unless it has run. */
+  /**
+   * Answers an agent that asks what became of a call, or runs a call that has a key, unless it has
+   * run.
+   */
   recall(connection: Connection, call: Call, run: () => unknown): unknown;
   close(): void;
 }
 
 /** What the doors fill in. Each function without params loads a part. */
 export interface Parts {
-  /** Puts JSON Schemas in place of a capability's schemas, by which it is checked; throws unless agents can be told of it. */
+  /**
+   * Puts JSON Schemas in place of a capability's schemas, by which it is checked; throws unless
+   * agents can be told of it.
+   */
   describe(name: string, entry: Entry, shown: readonly (keyof Entry)[]): void;
   /** Throws unless a value can stand in a handshake. */
   requireJson(what: string, value: unknown, path: string): void;

@@ -16,7 +16,10 @@ export interface Observed {
   message: [sent: boolean, data: unknown];
   /** The message has been read, and all that it caused has been done. */
   read: [];
-  /** A call or a `PendingCancel` is about to be made, on behalf of the call `parent`, if that is not 0. */
+  /**
+   * A call or a `PendingCancel` is about to be made, on behalf of the call `parent`, if that is not
+   * 0.
+   */
   begin: [record: object, parent: Handle];
   /** The core's action is about to be performed. */
   action: [action: Action, context: unknown];
@@ -33,13 +36,14 @@ export type Observe = <What extends keyof Observed>(what: What, ...told: Observe
 export type TraceOutcome = 'completed' | 'failed' | 'cancelled' | 'timed out' | 'disconnected';
 
 /**
- * One thing that happened. Members that make no sense for a type are absent. Params, responses and messages are those of
- * the call, not copies: do not change them.
+ * One thing that happened. Members that make no sense for a type are absent. Params, responses and
+ * messages are those of the call, not copies: do not change them.
  */
 export interface TraceEvent {
   /**
-   * `call`: it was sent, or received and accepted; `start`: a call that waited for its turn runs; `refused`: it was never sent,
-   * or received and not accepted; `dropped`: what was received had no effect
+   * `call`: it was sent, or received and accepted; `start`: a call that waited for its turn runs;
+   * `refused`: it was never sent, or received and not accepted; `dropped`: what was received had no
+   * effect
    */
   type:
     | ('call' | 'start' | 'progress' | 'cancel' | 'result')
@@ -66,7 +70,10 @@ export interface TraceEvent {
   waiting?: boolean;
   /** what was reported */
   progress?: any;
-  /** of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed`, `unknown type` or `overrun` */
+  /**
+   * of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed`, `unknown type` or
+   * `overrun`
+   */
   reason?: string;
   outcome?: TraceOutcome;
   /** of a `result` */

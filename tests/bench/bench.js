@@ -1,13 +1,16 @@
-// npm run bench: what the bridge costs in a real Chromium, by itself and next to what a user would pick
-// instead, as ratios within this run.
+// npm run bench: what the bridge costs in a real Chromium, by itself and next to what a user would
+// pick instead, as ratios within this run.
 //
-//   --check     fails where a row of ours is worse than docs/benchmarks.json says; such rows are measured twice again before
+//   --check     fails where a row of ours is worse than docs/benchmarks.json says; such rows are
+//               measured twice again before
 //   --quick     a smoke run: its numbers mean nothing
-//   --write     writes the results to docs/benchmarks.md and .json, docs/bench.svg and docs/growth.svg
+//   --write     writes the results to docs/benchmarks.md and .json, docs/bench.svg and
+//               docs/growth.svg
 //   --ours      the bridge by itself only
 //   --peers[=name,…]  the comparison only, of all or some
 //   --streams   the comparison of streams only; with --write, only their table is replaced
-//   --growth    only what many pending calls and connections cost; with --write, only their tables are
+//   --growth    only what many pending calls and connections cost; with --write, only their tables
+//               are
 import { execFileSync } from 'node:child_process';
 import { sites } from '../support/browser.js';
 import { describe, worseEachTime } from './check.js';

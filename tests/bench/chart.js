@@ -1,4 +1,7 @@
-/** The results as SVG. The comparison has a panel a measure, a dot a library on a logarithmic scale, best first. */
+/**
+ * The results as SVG. The comparison has a panel a measure, a dot a library on a logarithmic scale,
+ * best first.
+ */
 
 const RATIO = '× raw port, across origins';
 /** What is shown, and its unit. */
@@ -58,7 +61,12 @@ function panel(names, column, [title, unit], ours, x0, y0) {
   ].join('\n');
 }
 
-/** @param {string} title @param {number} width @param {number} height @param {string[]} panels */
+/**
+ * @param {string} title
+ * @param {number} width
+ * @param {number} height
+ * @param {string[]} panels
+ */
 const picture = (
   title,
   width,
@@ -73,7 +81,8 @@ ${panels.join('\n')}
 
 /**
  * @param {string[]} names
- * @param {Record<string, Record<string, { median: number, from?: number, to?: number }>>} table by column
+ * @param {Record<string, Record<string, { median: number, from?: number, to?: number }>>} table by
+ *   column
  * @param {string} ours
  */
 export function chart(names, table, ours) {
@@ -91,8 +100,10 @@ export function chart(names, table, ours) {
 }
 
 /**
- * A panel a row, a point a count: counts are logarithmic, and what was measured begins at 0, so that what is flat looks flat.
- * @param {Record<string, { counts: number[], rows: Record<string, number[]> }>} growth by what there are more and more of
+ * A panel a row, a point a count: counts are logarithmic, and what was measured begins at 0, so
+ * that what is flat looks flat.
+ * @param {Record<string, { counts: number[], rows: Record<string, number[]> }>} growth by what
+ *   there are more and more of
  */
 export function growthChart(growth) {
   const [TALL, LOW, HIGH] = [150, 60, 118];

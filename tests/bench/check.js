@@ -1,18 +1,27 @@
 /**
- * Whether rows of ours have become worse than those that were written. It only compares numbers: `bench.js` measures them.
- * @typedef {{ median: number, from?: number, to?: number }} Entry the median, and the middle half of the rounds, if there were several
+ * Whether rows of ours have become worse than those that were written. It only compares numbers:
+ * `bench.js` measures them.
+ * @typedef {object} Entry the median, and the middle half of the rounds, if there were several
+ * @property {number} median
+ * @property {number} [from]
+ * @property {number} [to]
  * @typedef {Record<string, Record<string, Entry>>} Rows by table and row
  */
 
-/** What is measured once differs this much from one run to the next, and so may the edges of what is measured often. */
+/**
+ * What is measured once differs this much from one run to the next, and so may the edges of what is
+ * measured often.
+ */
 const MARGIN = 0.02;
 
 /**
- * The rows that are worse than before by more than the spread of both: less is better, and the better half of the rounds now, but for its
- * best quarter, lies above the middle half of those then. So a row that has merely more spread is not worse, nor one whose rounds
- * cannot be told apart from those before.
+ * The rows that are worse than before by more than the spread of both: less is better, and the
+ * better half of the rounds now, but for its best quarter, lies above the middle half of those
+ * then. So a row that has merely more spread is not worse, nor one whose rounds cannot be told
+ * apart from those before.
  * @param {Rows} before what was written
- * @param {Rows} now what is measured. A table that is not there was not measured; a row that is not there is worse
+ * @param {Rows} now what is measured. A table that is not there was not measured; a row that is not
+ *   there is worse
  * @returns {{ table: string, row: string, before: Entry, now?: Entry }[]}
  */
 export function worse(before, now) {
@@ -31,7 +40,8 @@ export function worse(before, now) {
 }
 
 /**
- * Rows that look worse are measured again, so that a moment in which the machine was busy fails nobody: only what is worse each time is.
+ * Rows that look worse are measured again, so that a moment in which the machine was busy fails
+ * nobody: only what is worse each time is.
  * @param {Rows} before
  * @param {Rows} now
  * @param {(rows: Rows) => Promise<Rows>} measure measures these rows again
@@ -48,10 +58,16 @@ export async function worseEachTime(before, now, measure, times = 2) {
   return found;
 }
 
-/** Tables of which nothing has been measured. @param {Rows} rows */
+/**
+ * Tables of which nothing has been measured.
+ * @param {Rows} rows
+ */
 const emptied = (rows) => Object.fromEntries(Object.keys(rows).map((table) => [table, {}]));
 
-/** What a failure says. @param {ReturnType<typeof worse>[number]} found */
+/**
+ * What a failure says.
+ * @param {ReturnType<typeof worse>[number]} found
+ */
 export function describe({ table, row, before, now }) {
   return `${table}, ${row}: ${now ? text(now) : 'not measured'}, and the table says ${text(before)}`;
 }
@@ -60,5 +76,8 @@ export function describe({ table, row, before, now }) {
 const text = ({ median, from, to }) =>
   from === undefined ? number(median) : `${number(median)} (${number(from)} to ${number(to)})`;
 
-/** Three digits that mean something. @param {number | undefined} value */
+/**
+ * Three digits that mean something.
+ * @param {number | undefined} value
+ */
 const number = (value) => String(Number(value?.toPrecision(3)));

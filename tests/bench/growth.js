@@ -1,4 +1,6 @@
-/** What a call costs and keeps when many others are pending, and when its page has many connections. */
+/**
+ * What a call costs and keeps when many others are pending, and when its page has many connections.
+ */
 import { hostPage, weigher } from './peers.js';
 import { FLOOR, OURS } from './shared.js';
 
@@ -19,7 +21,8 @@ const WEIGHED = 1000;
  * By table: how many there are, and by row what was measured.
  * @param {Awaited<ReturnType<import('../support/browser.js').sites>>} site
  * @param {{ quick: boolean, log: (line: string) => void }} how
- * @returns {Promise<Record<string, { counts: number[], rows: Record<string, (number | undefined)[]> }>>}
+ * @returns {Promise<Record<string, { counts: number[], rows: Record<string, (number
+ *   | undefined)[]> }>>}
  */
 export async function growth(site, { quick, log }) {
   const [one, burst, kept, connection] = GROWTH;

@@ -67,7 +67,8 @@ export async function ours(site, { quick, wants, log }) {
   }
   log('core');
 
-  // As tests/size has it, whose budget is the target: without the code that the comparison has for each library.
+  // As tests/size has it, whose budget is the target: without the code that the comparison has for
+  // each library.
   if (wants(BY_ITSELF, DOWNLOAD)) row(DOWNLOAD, { median: (await inOneFile('both')) / 1000 });
 
   const calls = quick ? 20_000 : 300_000;

@@ -1,4 +1,7 @@
-/** Tables in the documents that benchmarks write, between markers: `<!-- name -->` and `<!-- /name -->`. */
+/**
+ * Tables in the documents that benchmarks write, between markers: `<!-- name -->` and
+ * `<!-- /name -->`.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
 

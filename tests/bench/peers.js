@@ -35,7 +35,8 @@ export async function prepare() {
  * @typedef {object} How
  * @property {boolean} quick
  * @property {string[]} [only] of these libraries
- * @property {(place: string, title?: string) => boolean} wants whether a column is measured; without a title, whether any of a table is
+ * @property {(place: string, title?: string) => boolean} wants whether a column is measured;
+ *   without a title, whether any of a table is
  * @property {(line: string) => void} log
  */
 
@@ -100,8 +101,9 @@ function countWasm() {
 }
 
 /**
- * Returns what tells the bytes that each heap of a page keeps, after a collection: that of the host, and that of the frames, unless they are
- * of its own site. Frames of one site share a heap, which is counted once.
+ * Returns what tells the bytes that each heap of a page keeps, after a collection: that of the
+ * host, and that of the frames, unless they are of its own site. Frames of one site share a heap,
+ * which is counted once.
  */
 export async function weigher(context, page) {
   const heaps = new Map();
@@ -127,11 +129,11 @@ export async function weigher(context, page) {
 const ENOUGH = 5;
 
 /**
- * One library after the other, in an order that moves on each round. `slices`: how often each is timed in
- * a round, in turn with the floor. Returns a column for each time measured.
+ * One library after the other, in an order that moves on each round. `slices`: how often each is
+ * timed in a round, in turn with the floor. Returns a column for each time measured.
  *
- * After a few rounds only those go on whose next rounds may change what the table tells: not one whose rounds agree to a few parts in a
- * hundred, nor one that is far behind the first.
+ * After a few rounds only those go on whose next rounds may change what the table tells: not one
+ * whose rounds agree to a few parts in a hundred, nor one that is far behind the first.
  */
 export async function rounds(ask, { count, slices, log }, who, what, ...args) {
   const taken = Object.fromEntries(who.map((name) => [name, []]));
@@ -194,7 +196,9 @@ async function timings(site, appOrigin, names, { quick, wants, log }) {
   return table;
 }
 
-/** Bytes that a pending call keeps in the host's process and in the app's, both after a collection. */
+/**
+ * Bytes that a pending call keeps in the host's process and in the app's, both after a collection.
+ */
 async function heapPerCall(site, name, pending) {
   const { context, page, ask, open } = await hostPage(site, site.appOrigin);
   await open(name);

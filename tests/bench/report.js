@@ -1,4 +1,7 @@
-/** The results as tables for the terminal and for docs/benchmarks.md, as numbers to be read back, and as pictures. */
+/**
+ * The results as tables for the terminal and for docs/benchmarks.md, as numbers to be read back,
+ * and as pictures.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
 import { chart, growthChart } from './chart.js';
@@ -47,8 +50,8 @@ const namesOf = (table) =>
   ALL.filter((name) => titlesOf(table).some((title) => table[title][name]));
 
 /**
- * The libraries that are first, and those that are not to be told from the first: the middle halves of their
- * rounds overlap. Not the floors, nor what settles too early to be compared.
+ * The libraries that are first, and those that are not to be told from the first: the middle halves
+ * of their rounds overlap. Not the floors, nor what settles too early to be compared.
  */
 function leading(column) {
   const able = Object.keys(column).filter((name) => !FLOORS.includes(name) && !column[name].early);
@@ -60,7 +63,10 @@ function leading(column) {
 const isOf = (title, what) => title.startsWith(what);
 const libraries = (tables) => Object.entries(tables).filter(([place]) => place !== BY_ITSELF);
 
-/** Our own rows, by table. @returns {import('./check.js').Rows} */
+/**
+ * Our own rows, by table.
+ * @returns {import('./check.js').Rows}
+ */
 export function rowsOf(tables) {
   const round = (value) => value && Number(value.toPrecision(4));
   return Object.fromEntries(
@@ -78,7 +84,10 @@ export function rowsOf(tables) {
   );
 }
 
-/** The rows that were written last. @returns {import('./check.js').Rows} */
+/**
+ * The rows that were written last.
+ * @returns {import('./check.js').Rows}
+ */
 export function readRows() {
   if (!existsSync(rowsFile)) throw new Error('no docs/benchmarks.json: npm run bench -- --write');
   return JSON.parse(readFileSync(rowsFile, 'utf8')).rows;

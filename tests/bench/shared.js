@@ -14,7 +14,10 @@ export const SAME = 'same origin';
 export const HEAP = 'bytes a pending call';
 export const BOUND = '1,000 in flight as JSON text, the bound';
 
-/** As a page has it. What is loaded on demand is a file of its own, and is loaded before anything but a visit is timed. */
+/**
+ * As a page has it. What is loaded on demand is a file of its own, and is loaded before anything
+ * but a visit is timed.
+ */
 export const bundling = {
   ...{ bundle: true, format: 'esm', target: 'es2022', minify: true, splitting: true },
   logLevel: 'error',

@@ -1,4 +1,7 @@
-/** Streams beside those of other libraries: what they cost, and what they hold for a reader that is slow. */
+/**
+ * Streams beside those of other libraries: what they cost, and what they hold for a reader that is
+ * slow.
+ */
 import { hostPage, rounds } from './peers.js';
 
 export const STREAMING = 'raw-port readable-stream abp-bridge comlink capnweb orpc'.split(' ');

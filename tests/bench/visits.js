@@ -14,8 +14,8 @@ const built = folder('../../build/bench/visits/');
 const SIDES = { host: 'visit', app: 'serve' };
 
 /**
- * Each library as a page of one side loads it, in files of its own, and the two pages; and both sides in one page, which are what is
- * downloaded.
+ * Each library as a page of one side loads it, in files of its own, and the two pages; and both
+ * sides in one page, which are what is downloaded.
  */
 async function makePages(names) {
   rmSync(built, { recursive: true, force: true });
@@ -49,8 +49,8 @@ async function makePages(names) {
 }
 
 /**
- * Bytes that a page with both sides loads before the first call is answered: its entry, what that imports, and what visits have loaded by
- * `import()`.
+ * Bytes that a page with both sides loads before the first call is answered: its entry, what that
+ * imports, and what visits have loaded by `import()`.
  * @param {string} name
  * @param {string[]} loaded paths of what the visits have loaded
  */
@@ -73,8 +73,9 @@ function download(name, loaded) {
 const compressed = (path) => gzipSync(readFileSync(join(built, path)), { level: 9 });
 
 /**
- * Serves these files as a deployment does: compressed, and scripts may be kept. The first part of a path names a visitor: what has not
- * been loaded under this name is in no cache, neither the file nor the code that the engine has made of it.
+ * Serves these files as a deployment does: compressed, and scripts may be kept. The first part of a
+ * path names a visitor: what has not been loaded under this name is in no cache, neither the file
+ * nor the code that the engine has made of it.
  */
 function serve() {
   const files = new Map();
@@ -97,11 +98,13 @@ function serve() {
 }
 
 /**
- * From the frame's being ready to the first call's answer, and from the navigation to the page to that, each next to a visit with the
- * floor. A later visit is the third or a later one: at the second, Chromium writes down the code that it has made of a script.
+ * From the frame's being ready to the first call's answer, and from the navigation to the page to
+ * that, each next to a visit with the floor. A later visit is the third or a later one: at the
+ * second, Chromium writes down the code that it has made of a script.
  * @param {string[]} names
  * @param {{ quick: boolean, log: (line: string) => void }} how
- * @returns {Promise<Record<string, Record<string, any>>>} columns of the comparison, by title and library
+ * @returns {Promise<Record<string, Record<string, any>>>} columns of the comparison, by title and
+ *   library
  */
 export async function visits(names, { quick, log }) {
   await makePages(names);
@@ -138,7 +141,8 @@ export async function visits(names, { quick, log }) {
       for (let i = 0; i < names.length; i++) {
         const name = names[(i + round) % names.length];
         const visitor = (who) => (which === 'first' ? `${who}-${round}-${i}` : 'known');
-        // One visit with the floor is next to two others: right after the one, and right before the other.
+        // One visit with the floor is next to two others: right after the one, and right before the
+        // other.
         const floor = () => take(visitor('floor'), FLOOR);
         const before =
           i % 2 ? taken[which][names[(i - 1 + round) % names.length]].at(-1)[1] : undefined;

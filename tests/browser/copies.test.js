@@ -1,4 +1,5 @@
-// Two copies of the library in one page, in bundles of their own, as two teams would ship them: no call is answered twice.
+// Two copies of the library in one page, in bundles of their own, as two teams would ship them: no
+// call is answered twice.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -37,7 +38,10 @@ const call = (...args) =>
     const { success, data, error } = await window.client.call(...args);
     return success ? data : error.code;
   }, args);
-/** Exposes an app by the second copy, whose calls say so. @returns the code of the error that refuses it */
+/**
+ * Exposes an app by the second copy, whose calls say so.
+ * @returns the code of the error that refuses it
+ */
 const exposeCopy = (origin) =>
   frame.evaluate((origin) => {
     try {
@@ -89,7 +93,8 @@ describe('an app of a second copy of the library', () => {
     await frame.evaluate(() => window.exposed.close());
     assert.equal(await exposeCopy(site.hostOrigin), undefined);
     await frame.evaluate(() => window.second.ready);
-    // What the first one had answered for agents that do not know that it was closed is the second one's to say.
+    // What the first one had answered for agents that do not know that it was closed is the second
+    // one's to say.
     const told = await page.evaluate(async () => {
       window.heardTypes = [];
       addEventListener('message', ({ data }) => window.heardTypes.push(data.type));

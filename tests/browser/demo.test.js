@@ -1,5 +1,5 @@
-// The demo as a person uses it: run, watch, cancel, answer, reload the app; by mouse, by keyboard, and by what a screen
-// reader is told.
+// The demo as a person uses it: run, watch, cancel, answer, reload the app; by mouse, by keyboard,
+// and by what a screen reader is told.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -54,7 +54,10 @@ async function assertInSight(frame, name) {
 const ended = (box, state) => box.and(page.locator(`[data-state="${state}"]`)).waitFor();
 /** What the operation's box says of its call. */
 const statusOf = (box) => box.locator('.status').textContent();
-/** Runs an operation, and stops it by its button as soon as it is under way: at once, however busy the machine is. */
+/**
+ * Runs an operation, and stops it by its button as soon as it is under way: at once, however busy
+ * the machine is.
+ */
 async function runAndStop(title) {
   const box = boxOf(title);
   await box.evaluate((one) => {

@@ -1,6 +1,6 @@
-// The suite of one engine, in one process and one browser: each file is a suite, so its hooks are its own. ENGINE and
-// CORE say which (tests/support/browser.js), SUITES which files, or `not` and which it leaves out. A file runs by itself, too:
-// node --test tests/browser/trust.test.js
+// The suite of one engine, in one process and one browser: each file is a suite, so its hooks are
+// its own. ENGINE and CORE say which (tests/support/browser.js), SUITES which files, or `not` and
+// which it leaves out. A file runs by itself, too: node --test tests/browser/trust.test.js
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
 

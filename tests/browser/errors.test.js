@@ -1,4 +1,5 @@
-// The errors of the first hour that only a browser can give: who reads them knows what happened, why, and what to do.
+// The errors of the first hour that only a browser can give: who reads them knows what happened,
+// why, and what to do.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { ENGINE, frameAt, sites } from '../support/browser.js';
@@ -39,7 +40,10 @@ const rejection = (options) =>
     { origin: site.appOrigin, ...options },
   );
 
-/** Asks with ever more time, on whatever machine, until what is said begins so, or there has been time enough. */
+/**
+ * Asks with ever more time, on whatever machine, until what is said begins so, or there has been
+ * time enough.
+ */
 async function withTimeFor(expected, said) {
   for (let timeout = 250; ; timeout *= 2) {
     const message = await said(timeout);

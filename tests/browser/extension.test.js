@@ -1,5 +1,5 @@
-// Extensions in Chromium whose parts call each other by ports: the one that the documents quote, with its worker ended in the midst of a
-// call, and one that says who may connect.
+// Extensions in Chromium whose parts call each other by ports: the one that the documents quote,
+// with its worker ended in the midst of a call, and one that says who may connect.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// What a page lives through: caches, freezing, moves, many frames, and endings of every kind. Afterwards nothing
-// is pending, and nothing is left behind.
+// What a page lives through: caches, freezing, moves, many frames, and endings of every kind.
+// Afterwards nothing is pending, and nothing is left behind.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
@@ -36,7 +36,8 @@ test('the page goes into the back-forward cache with calls in flight, and comes 
   await page.frames()[1].waitForFunction(() => window.calls === 10);
   await page.goto(site.appUrl({}));
   await (ENGINE === 'chromium' ? page.goBack({ waitUntil: 'commit' }) : page.back());
-  // Where the engine kept the page, its calls go on; where it did not, it is a new one and has none.
+  // Where the engine kept the page, its calls go on; where it did not, it is a new one and has
+  // none.
   if (!(await page.evaluate(() => window.persisted))) {
     assert.equal(await page.evaluate(() => window.all), undefined);
     await page.waitForFunction(() => window.isReady);
@@ -106,7 +107,8 @@ if (ENGINE === 'chromium') {
       }
     };
     tell('SIGSTOP');
-    await new Promise((resolve) => setTimeout(resolve, 7000)); // what stands still tells nothing to wait for
+    // What stands still tells nothing to wait for.
+    await new Promise((resolve) => setTimeout(resolve, 7000));
     tell('SIGCONT');
     const outcome = await page.evaluate(async () => {
       const echo = await window.client.call('echo', 1);

@@ -1,4 +1,5 @@
-// Iframes wherever a page may have them, and what becomes of them: no call waits for a frame that is gone.
+// Iframes wherever a page may have them, and what becomes of them: no call waits for a frame that
+// is gone.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { ENGINE, sites } from '../support/browser.js';
@@ -271,7 +272,8 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
       window.kept.iframe.src = src;
     }, `http://other.localhost:${site.appPort}/tests/browser/pages/blank.html`);
     await page.waitForFunction(() => window.kept.told.includes('DISCONNECTED'));
-    // By then the attempt that is made at once has failed. If it has not, it finds the app itself, which is as well.
+    // By then the attempt that is made at once has failed. If it has not, it finds the app itself,
+    // which is as well.
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 4000)).then(() => {}));
     await page.evaluate((src) => {
       window.kept.iframe.src = src;
@@ -280,7 +282,8 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
     assert.equal(await echo(), 'there');
   });
 
-  // Engines differ in whether such a frame waits until it is seen. Either way it is asked when it has loaded.
+  // Engines differ in whether such a frame waits until it is seen. Either way it is asked when it
+  // has loaded.
   test('out of view, where it loads lazily', async () => {
     const lazy = { attributes: { loading: 'lazy' }, timeout: 2000 };
     await keep({ ...lazy, reconnect: { delay: LONG, maxDelay: LONG } });

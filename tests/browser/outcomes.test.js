@@ -1,5 +1,5 @@
-// What an agent is told of a call that was stopped, beside what the app in the frame has done: over frames, plain messages on
-// a port, and window messages.
+// What an agent is told of a call that was stopped, beside what the app in the frame has done: over
+// frames, plain messages on a port, and window messages.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sites } from '../support/browser.js';

@@ -1,5 +1,6 @@
-// Pages that change what all objects, lists and promises do, as old libraries have done: calls between such a host or app and one that is
-// as the language has it. tests/node/patched.test.js has the rest.
+// Pages that change what all objects, lists and promises do, as old libraries have done: calls
+// between such a host or app and one that is as the language has it. tests/node/patched.test.js has
+// the rest.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sites } from '../support/browser.js';

@@ -1,4 +1,5 @@
-// What becomes of calls when the page under them changes, and what data does on its way, in a real browser.
+// What becomes of calls when the page under them changes, and what data does on its way, in a real
+// browser.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { CORE, ENGINE, frameAt, processOf, sites } from '../support/browser.js';
@@ -136,7 +137,10 @@ describe('the document under a call', () => {
         window.iframe.addEventListener('load', () => resolve(true), { once: true }),
       );
     });
-  /** Resolves when the host has seen what comes of it. @param {boolean} [withLoad] whether a `load` comes */
+  /**
+   * Resolves when the host has seen what comes of it.
+   * @param {boolean} [withLoad] whether a `load` comes
+   */
   const settled = (withLoad) =>
     page.evaluate(async (withLoad) => {
       if (withLoad) await window.loaded;
@@ -258,9 +262,10 @@ describe('the document under a call', () => {
   });
 
   /**
-   * Opens an app whose process is known, and its host's. They are found before there is a session: what is kept busy so
-   * that it is found misses heartbeats.
-   * @returns {Promise<{ frame: any, processes: Record<'app' | 'host', number> }>} with a call that hangs
+   * Opens an app whose process is known, and its host's. They are found before there is a session:
+   * what is kept busy so that it is found misses heartbeats.
+   * @returns {Promise<{ frame: any, processes: Record<'app' | 'host', number> }>} with a call that
+   *   hangs
    */
   const openProcesses = async (options, appOptions) => {
     await page.evaluate(async (src) => {
@@ -284,7 +289,8 @@ describe('the document under a call', () => {
     return { frame, processes };
   };
 
-  // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
+  // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose
+  // is whose.
   if (ENGINE === 'chromium') {
     test('is killed: the heartbeat notices', async () => {
       const { processes } = await openProcesses({ limits: { heartbeat: 3000 } });

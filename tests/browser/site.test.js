@@ -1,5 +1,5 @@
-// The site of the documents: it is built, its links lead somewhere, its examples run with the package's files for pages,
-// and axe finds nothing on a few of its pages.
+// The site of the documents: it is built, its links lead somewhere, its examples run with the
+// package's files for pages, and axe finds nothing on a few of its pages.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';

@@ -1,12 +1,14 @@
-// The rules of the protocol in a real browser, over every channel: to an app on another site, with both sides ours
-// and with plain peers, over WebSockets to and from Node, and to apps in workers.
+// The rules of the protocol in a real browser, over every channel: to an app on another site, with
+// both sides ours and with plain peers, over WebSockets to and from Node, and to apps in workers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sites } from '../support/browser.js';
 import { remote } from '../support/remote.js';
 import { sections } from '../support/sections.js';
 
-/** A line each: how a section is played, and what must have been agreed on, lest one test another. */
+/**
+ * A line each: how a section is played, and what must have been agreed on, lest one test another.
+ */
 const CHANNELS = [
   {
     name: 'window messages only',

@@ -1,11 +1,15 @@
-// The contract of transports between the windows and ports of a page: what tests/node/transports.test.js holds in Node.
+// The contract of transports between the windows and ports of a page: what
+// tests/node/transports.test.js holds in Node.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CONTRACT } from '../contracts/transports.js';
 import { sites } from '../support/browser.js';
 
 const END = /^the end of the other side/;
-/** The ways of pages/contract.js. Not all of them tell that the other side has gone: that is what the heartbeat is for. */
+/**
+ * The ways of pages/contract.js. Not all of them tell that the other side has gone: that is what
+ * the heartbeat is for.
+ */
 const WAYS = {
   MessageChannel: (rule) => !END.test(rule),
   'an iframe’s window': (rule) => !END.test(rule),

@@ -1,5 +1,6 @@
-// What others can do to a bridge by window messages and ports: rows of tests/threats.md, each with proof that the
-// attack was fired, what it got the attacker, and that the honest user noticed nothing.
+// What others can do to a bridge by window messages and ports: rows of tests/threats.md, each with
+// proof that the attack was fired, what it got the attacker, and that the honest user noticed
+// nothing.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { CORE, ENGINE, frameAt, sites } from '../support/browser.js';
@@ -277,7 +278,8 @@ test('a burst of messages from a frame that is removed meanwhile settles nothing
 test('what another site may not have does not stop the port: the session goes on', async () => {
   const app = await honest({ upgrade: 'frames' });
   const unreadable = await app.evaluate(async () => {
-    // A module and shared memory are for the same process only. Where the core is JavaScript, neither exists.
+    // A module and shared memory are for the same process only. Where the core is JavaScript,
+    // neither exists.
     const [connection] = window.exposed.sessions;
     const { transport } = connection.endpoint;
     if (typeof SharedArrayBuffer === 'function') {

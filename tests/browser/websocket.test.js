@@ -1,4 +1,5 @@
-// WebSockets of a real browser: between a page and a server in Node, which fails in every way that a server can.
+// WebSockets of a real browser: between a page and a server in Node, which fails in every way that
+// a server can.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -247,7 +248,8 @@ describe('an agent in a page', () => {
     for (const socket of server.clients) socket.pause();
     const { codes, retryable } = await page.evaluate(async () => {
       const large = 'x'.repeat(1 << 20);
-      // What is said in one turn waits in every engine; what was said before that, in WebKit does not.
+      // What is said in one turn waits in every engine; what was said before that, in WebKit does
+      // not.
       const errors = [];
       const note = ({ error }) => errors.push(error);
       const calls = Array.from({ length: 40 }, () => window.client.call('echo', large).then(note));

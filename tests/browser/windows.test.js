@@ -1,11 +1,16 @@
-// Apps and agents in windows that opened each other, of two sites: what is told when one goes, and where the browser cuts them off.
+// Apps and agents in windows that opened each other, of two sites: what is told when one goes, and
+// where the browser cuts them off.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { sites } from '../support/browser.js';
 
 let site, page;
 const PAGE = '/tests/browser/pages/windows.html';
-/** The address of a page that serves the other one. @param {string} at its origin @param {string} [coop] its policy */
+/**
+ * The address of a page that serves the other one.
+ * @param {string} at its origin
+ * @param {string} [coop] its policy
+ */
 const addressOf = (at, coop, more = '') => {
   const other = at === site.hostOrigin ? site.appOrigin : site.hostOrigin;
   const policy = coop ? `&coop=${coop}` : '';

@@ -1,5 +1,5 @@
-// Workers in a real browser: apps that live in dedicated and shared ones, and pools that stop what never yields,
-// in pages that are cross-origin isolated, where memory is shared, and in others.
+// Workers in a real browser: apps that live in dedicated and shared ones, and pools that stop what
+// never yields, in pages that are cross-origin isolated, where memory is shared, and in others.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -55,8 +55,8 @@ describe('an app in a worker', () => {
 
     test(`a ${kind} whose script is missing settles the handshake`, async () => {
       const what = { kind, made: true, script: 'missing.js', timeout: 60_000 };
-      // Once in some thousand times Chromium does not tell that a shared worker’s script is missing. Then the clock
-      // settles the handshake, and the next worker is asked.
+      // Once in some thousand times Chromium does not tell that a shared worker’s script is
+      // missing. Then the clock settles the handshake, and the next worker is asked.
       let outcome;
       for (let attempt = 0; attempt < 5 && outcome?.code !== 'DISCONNECTED'; attempt++) {
         const options = { control: `missing-${attempt}` };

@@ -1,7 +1,7 @@
 /**
- * The ways between an agent and an app in Node. Whoever adds one adds a line to TRANSPORTS: the contract of
- * transports is tested over it (tests/node/transports.test.js), and the rules of the protocol are played over it
- * (tests/node/transcripts.test.js).
+ * The ways between an agent and an app in Node. Whoever adds one adds a line to TRANSPORTS: the
+ * contract of transports is tested over it (tests/node/transports.test.js), and the rules of the
+ * protocol are played over it (tests/node/transcripts.test.js).
  */
 import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
@@ -32,15 +32,19 @@ import { Log } from '../support/transcript.js';
  * @property {string} name
  * @property {boolean} frames whether two of ours agree on frames over it
  * @property {string[]} [modes] names of those in which it is tried; all, if it lists none
- * @property {(mode: Mode, section: import('../support/sections.js').Section) => Promise<any>} pair makes both
- *   sides, connected, for `play`; and `close`, which ends them
+ * @property {(mode: Mode, section: import('../support/sections.js').Section) => Promise<any>} pair
+ *   makes both sides, connected, for `play`; and `close`, which ends them
  *
- * @typedef {{ name: string, agent: 'ours' | 'plain', app: 'ours' | 'plain', upgrade: 'frames' | 'none' }} Mode
+ * @typedef {object} Mode
+ * @property {string} name
+ * @property {'ours' | 'plain'} agent
+ * @property {'ours' | 'plain'} app
+ * @property {'frames' | 'none'} upgrade
  */
 
 /**
- * Every transport, a line each: `ends` makes two that are connected. Its contract is tested over each of them
- * (tests/node/transports.test.js), and so are the rules of the protocol.
+ * Every transport, a line each: `ends` makes two that are connected. Its contract is tested over
+ * each of them (tests/node/transports.test.js), and so are the rules of the protocol.
  * @type {{ name: string, frames: boolean, ends: () => Promise<End[]> }[]}
  */
 export const TRANSPORTS = [
@@ -57,7 +61,8 @@ export const TRANSPORTS = [
 /** @type {Channel[]} */
 export const CHANNELS = [
   ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
-  // Starting a thread for each section takes longer than all else, and what threads do to messages is the same in each mode.
+  // Starting a thread for each section takes longer than all else, and what threads do to messages
+  // is the same in each mode.
   { name: 'worker thread', frames: true, modes: ['ours, frames'], pair: inWorker },
 ];
 
@@ -151,8 +156,8 @@ async function ports() {
 }
 
 /**
- * A port in the manner of an event emitter, as Electron's MessagePortMain is: events as an event target has them,
- * nothing before `start`.
+ * A port in the manner of an event emitter, as Electron's MessagePortMain is: events as an event
+ * target has them, nothing before `start`.
  * @param {MessagePort} port
  * @param {string} off what it calls the method that takes a listener away
  */
@@ -232,7 +237,10 @@ export function extensionEvent() {
   };
 }
 
-/** Two ends of a port as browser extensions have them. Only JSON crosses, and an end hears nothing once it has closed. */
+/**
+ * Two ends of a port as browser extensions have them. Only JSON crosses, and an end hears nothing
+ * once it has closed.
+ */
 export function extensionPorts() {
   const { port1, port2 } = new MessageChannel();
   return [port1, port2].map((port) => {

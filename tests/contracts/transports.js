@@ -1,6 +1,7 @@
 /**
- * What each transport has to do, whatever carries its messages: js/transports/transport.js says it in words. Each rule is given both
- * ends, connected. It runs in Node (tests/node/transports.test.js) and in pages (tests/browser/transports.test.js), so it uses
+ * What each transport has to do, whatever carries its messages: js/transports/transport.js says it
+ * in words. Each rule is given both ends, connected. It runs in Node
+ * (tests/node/transports.test.js) and in pages (tests/browser/transports.test.js), so it uses
  * nothing that only one of them has.
  */
 
@@ -122,7 +123,8 @@ export const CONTRACT = {
       ['message', 1],
       ['message', 3],
     ]);
-    // What gathers messages of JSON-RPC knows it later: it answers the request in place of the other side.
+    // What gathers messages of JSON-RPC knows it later: it answers the request in place of the
+    // other side.
     why ??= (await back.reached(1))[0][1].error.message;
     if (!why.endsWith('of its own')) throw new Error(why);
   },

@@ -1,7 +1,8 @@
 /**
  * Breaks every transition of src/call_state.c, src/session.c and src/task_state.c in turn, in every
- * way that still compiles into another table: the row is missing, leads elsewhere, owes or sends one
- * thing less, or says something else of what became of the work. One of the explorations that have the table has to notice each of them.
+ * way that still compiles into another table: the row is missing, leads elsewhere, owes or sends
+ * one thing less, or says something else of what became of the work. One of the explorations that
+ * have the table has to notice each of them.
  *
  *   node tests/core/mutate.js [a part of the mutants' names]
  */
@@ -40,7 +41,10 @@ const TABLES = {
   'session.c': { nothing: 'NONE', states: [SESSION] },
   'task_state.c': { nothing: 'UNKNOWN', states: [TASK] },
 };
-/** The files of each exploration and its arguments, the quick ones first: most mutants are found in a second. */
+/**
+ * The files of each exploration and its arguments, the quick ones first: most mutants are found in
+ * a second.
+ */
 const CORE = ['utf8', 'siphash', 'call_state', 'call_table', 'calls'];
 const ENDPOINT = [
   'session',
@@ -129,7 +133,10 @@ const compile = (source, output) => [...FLAGS, '-c', source, '-o', output];
 /** What found the last mutant of a row, by the row: it finds most of the others. */
 const finders = new Map();
 
-/** How the explorations end on a mutant: the first line of what one says, or nothing if they are happy. */
+/**
+ * How the explorations end on a mutant: the first line of what one says, or nothing if they are
+ * happy.
+ */
 async function verdict(mutant, number) {
   const source = join(folder, `${number}.c`);
   writeFileSync(source, mutant.text);

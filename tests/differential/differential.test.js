@@ -1,5 +1,6 @@
-// One C source, three cores: native, WebAssembly, JavaScript. The same inputs bring the same actions, texts and
-// counts out of each. SCRIPTS says how many scripts (npm run differential plays 100,000), SEED where they begin.
+// One C source, three cores: native, WebAssembly, JavaScript. The same inputs bring the same
+// actions, texts and counts out of each. SCRIPTS says how many scripts (npm run differential plays
+// 100,000), SEED where they begin.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';

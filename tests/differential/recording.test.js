@@ -1,5 +1,5 @@
-// What a recorder writes down in JavaScript, from the WebAssembly core, is played again by abp-replay: by the native one, and by
-// the one in the package.
+// What a recorder writes down in JavaScript, from the WebAssembly core, is played again by
+// abp-replay: by the native one, and by the one in the package.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,10 @@ const PACKED = at('dist/bin/abp-replay.cjs');
 const folder = mkdtempSync(join(tmpdir(), 'abp-recording-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** What each program says of a recording must be the same. @param {string} text */
+/**
+ * What each program says of a recording must be the same.
+ * @param {string} text
+ */
 function replay(text) {
   const file = join(folder, 'session.jsonl');
   writeFileSync(file, text);

@@ -1,8 +1,8 @@
 /**
- * Random scripts of inputs to the core, and what plays them on an instance of it. An input is nine 32-bit
- * numbers, the function, seven arguments and the length of the text that stands in the scratch, and that
- * text. What a script does next depends on what came out before, so that calls are really made, found,
- * cancelled and forgotten.
+ * Random scripts of inputs to the core, and what plays them on an instance of it. An input is nine
+ * 32-bit numbers, the function, seven arguments and the length of the text that stands in the
+ * scratch, and that text. What a script does next depends on what came out before, so that calls
+ * are really made, found, cancelled and forgotten.
  */
 import { CONFIG } from '../../js/driver/abp-boundary.js';
 
@@ -54,7 +54,10 @@ export class Player {
     }
   }
 
-  /** @param {Uint8Array} seed @param {Record<string, number>} values */
+  /**
+   * @param {Uint8Array} seed
+   * @param {Record<string, number>} values
+   */
   #configure(seed, values) {
     const at = this.x.config();
     const { buffer } = this.x.memory;

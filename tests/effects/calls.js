@@ -43,14 +43,16 @@ const STOPS = ['signal', 'cancel', 'return', 'break'];
  */
 
 /**
- * @typedef {(name: string, params: object, options: CallOptions) => Promise<Told>} Call what a way tells of a call
+ * @typedef {(name: string, params: object, options: CallOptions) => Promise<Told>} Call what a way
+ *   tells of a call
  */
 
 /**
  * @typedef {object} Caller
  * @property {(row: import('./work.js').Row) => unknown} write
  * @property {() => Promise<unknown>} [pace] a turn there
- * @property {(key: string) => Promise<unknown>} [begun] resolves when the handler begins, where calls take long to arrive
+ * @property {(key: string) => Promise<unknown>} [begun] resolves when the handler begins, where
+ *   calls take long to arrive
  */
 
 /**
@@ -78,7 +80,11 @@ export function planOf(key, below, lacking = []) {
   };
 }
 
-/** Whether anything stops the call. @param {Plan} plan @param {boolean} [untimed] whether it has no timeout */
+/**
+ * Whether anything stops the call.
+ * @param {Plan} plan
+ * @param {boolean} [untimed] whether it has no timeout
+ */
 export function isStopped({ params, moment, by }, untimed) {
   // What is stuck ends only if it is told to stop, or is never stuck.
   if (moment === 1) return !untimed && params.temper !== 'is_stuck';
@@ -131,7 +137,11 @@ export async function makeCall(call, { write, pace, begun }, plan) {
   return { ...told, waited: performance.now() - since };
 }
 
-/** What a response of the protocol tells. @param {any} response @returns {Told} */
+/**
+ * What a response of the protocol tells.
+ * @param {any} response
+ * @returns {Told}
+ */
 export const toldOf = ({ success, metadata, chunks }) => ({
   success,
   outcome: metadata?.outcome,
@@ -139,16 +149,26 @@ export const toldOf = ({ success, metadata, chunks }) => ({
   ...(chunks !== undefined && { chunks }),
 });
 
-/** What an agent that asks is told. @param {any} fate @returns {Told} */
+/**
+ * What an agent that asks is told.
+ * @param {any} fate
+ * @returns {Told}
+ */
 export const fateOf = ({ outcome, report }) => ({ success: false, outcome, report });
 
-/** @param {AbortSignal} signal @param {() => unknown} act */
+/**
+ * @param {AbortSignal} signal
+ * @param {() => unknown} act
+ */
 export function onAbort(signal, act) {
   if (signal.aborted) act();
   else signal.addEventListener('abort', act, { once: true });
 }
 
-/** What is streamed to a handler. @param {() => Promise<unknown>} [pace] */
+/**
+ * What is streamed to a handler.
+ * @param {() => Promise<unknown>} [pace]
+ */
 async function* items(pace) {
   for (let i = 0; i < 6; i++) {
     await turns(i % 3, pace);
@@ -211,7 +231,10 @@ export const answersBy =
     return { confirmed };
   };
 
-/** As an option of `connect`. @param {Caller} caller */
+/**
+ * As an option of `connect`.
+ * @param {Caller} caller
+ */
 export function onElicitationBy(caller) {
   const answer = answersBy(caller);
   return (/** @type {{ params: { message: string } }} */ { params }) => answer(params.message);

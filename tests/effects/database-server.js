@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 /**
- * A row that is posted to it stands when it is answered. A page that asks for `/released/NAME` is answered when the stuck
- * handlers of that session may go on, and one that asks for anything else at once.
+ * A row that is posted to it stands when it is answered. A page that asks for `/released/NAME` is
+ * answered when the stuck handlers of that session may go on, and one that asks for anything else
+ * at once.
  * @param {import('./database.js').Database} database
  */
 export async function serveDatabase(database) {
@@ -22,7 +23,10 @@ export async function serveDatabase(database) {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${server.address().port}`,
-    /** @param {string} name @param {Promise<unknown>} whenReleased */
+    /**
+     * @param {string} name
+     * @param {Promise<unknown>} whenReleased
+     */
     hold: (name, whenReleased) => void released.set(name, whenReleased),
     close() {
       server.closeAllConnections();

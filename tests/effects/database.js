@@ -1,4 +1,7 @@
-/** Where handlers write their effects: a file that grows, beside the library. Threads of one process may share it. */
+/**
+ * Where handlers write their effects: a file that grows, beside the library. Threads of one process
+ * may share it.
+ */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +10,10 @@ import { turn } from './work.js';
 
 /** @typedef {import('./work.js').Row} Row */
 
-/** Appends rows to a file. @param {string} path */
+/**
+ * Appends rows to a file.
+ * @param {string} path
+ */
 export function appender(path) {
   const file = openSync(path, 'a');
   return {
@@ -28,7 +34,10 @@ export function writerElsewhere(path) {
   const waiting = [];
   worker.on('message', () => waiting.shift()?.(undefined));
   return {
-    /** @param {Row} row @returns {Promise<unknown>} */
+    /**
+     * @param {Row} row
+     * @returns {Promise<unknown>}
+     */
     write: (row) =>
       new Promise((resolve) => {
         waiting.push(resolve);
@@ -54,7 +63,10 @@ export class Database {
   write = this.#own.write;
   writeElsewhere = this.#elsewhere.write;
 
-  /** The rows of a call, in order. @param {string} key */
+  /**
+   * The rows of a call, in order.
+   * @param {string} key
+   */
   rows(key) {
     for (let length; (length = readSync(this.#file, this.#read));) {
       const lines = (this.#rest + this.#read.toString('latin1', 0, length)).split('\n');
@@ -69,7 +81,10 @@ export class Database {
     return this.#rows.get(key) ?? [];
   }
 
-  /** Resolves when every handler that has begun has ended. @param {string[]} keys */
+  /**
+   * Resolves when every handler that has begun has ended.
+   * @param {string[]} keys
+   */
   async quiet(keys) {
     const works = (/** @type {string} */ key) => {
       let running = 0;

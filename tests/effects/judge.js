@@ -9,7 +9,8 @@
  * @property {string} [outcome] an {@link Outcome}, unless it succeeded
  * @property {{ applied?: number, remaining?: number }} [report] what the handler said of its work
  * @property {number} [chunks] that were read of what the handler streams
- * @property {number} [waited] ms from the stop, or from the call, to the answer, as its caller measures them
+ * @property {number} [waited] ms from the stop, or from the call, to the answer, as its caller
+ *   measures them
  * @property {() => Promise<Told>} [settled] what the response says later
  */
 
@@ -22,11 +23,13 @@
  * @property {boolean} [joined] whether another call with the same key may have run the handler
  * @property {boolean} [asked] whether the app was asked for it, which is there
  * @property {boolean} [atOnce] whether it answered without waiting for the handler
- * @property {boolean} [frees] whether what was stopped may run again under its key: the loss of its agent stopped it
+ * @property {boolean} [frees] whether what was stopped may run again under its key: the loss of its
+ *   agent stopped it
  */
 
 /**
- * What a handler came to, as each outcome says it. A source that is left ends where it is; a thread that ends takes its handler with it.
+ * What a handler came to, as each outcome says it. A source that is left ends where it is; a thread
+ * that ends takes its handler with it.
  * @type {Record<string, string[]>}
  */
 const ENDS = {
@@ -48,10 +51,17 @@ function endOf(before) {
   return isOpen && !before.some(({ at }) => at === 'goes on') ? 'left' : undefined;
 }
 
-/** Whether a handler has ended as stopped before what it had called. @param {Row[]} rows */
+/**
+ * Whether a handler has ended as stopped before what it had called.
+ * @param {Row[]} rows
+ */
 const leaves = (rows) => rows.some(({ at }) => at === 'leaves');
 
-/** Whether it is a source that works ahead: it may end by itself before a reader who has stopped would read of that. @param {Row[]} rows */
+/**
+ * Whether it is a source that works ahead: it may end by itself before a reader who has stopped
+ * would read of that.
+ * @param {Row[]} rows
+ */
 const isAhead = (rows) => rows.some(({ how }) => how === 'ahead');
 
 /** What may run again under its key. */
@@ -87,7 +97,8 @@ function runOf(rows, frees) {
 }
 
 /**
- * @param {Row[]} all rows of one call, in order; the one that is `told` among them. A call that is passed on has those of both handlers
+ * @param {Row[]} all rows of one call, in order; the one that is `told` among them. A call that is
+ *   passed on has those of both handlers
  * @param {Told} told
  * @param {Circumstances} circumstances
  * @returns {string | undefined} what is wrong
@@ -143,7 +154,8 @@ export function contradiction(
   if (outcome === 'running') {
     // That a thread has died is noticed a while later.
     const ended = before.some(({ at, how }) => at === 'end' && how !== 'killed');
-    // Who passes a call on returns a while after that; that a source which was left has ended, its driver learns a turn later.
+    // Who passes a call on returns a while after that; that a source which was left has ended, its
+    // driver learns a turn later.
     if (atOnce && (count('passes') || end === 'left')) return undefined;
     if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;

@@ -9,7 +9,10 @@ import { makeStops } from './stops.js';
 const database = new Database();
 after(() => database.close());
 
-/** Takes all that a handler streams, unless it is stopped: then its source is left. @param {any} made what it returned */
+/**
+ * Takes all that a handler streams, unless it is stopped: then its source is left.
+ * @param {any} made what it returned
+ */
 async function taken(made, signal) {
   if (made instanceof ReadableStream) return taken(made.values(), signal);
   const iterator = made?.[Symbol.asyncIterator]?.();
@@ -23,7 +26,8 @@ async function taken(made, signal) {
 }
 
 /**
- * Calls handlers without the library, and says what became of them, unless `lie` says something else.
+ * Calls handlers without the library, and says what became of them, unless `lie` says something
+ * else.
  * @param {(told: import('./judge.js').Told) => import('./judge.js').Told} lie
  * @param {(run: () => Promise<unknown>) => Promise<unknown>} [running] how a handler is run
  * @returns {import('./stops.js').Way}
@@ -112,7 +116,10 @@ test('a handler that runs twice is noticed', async () => {
 
 const THERE = { cut: false, patient: true };
 const told = { at: 'told' };
-/** What stands, what is told of it, and in which circumstances: one word that is true, and the words that are not. */
+/**
+ * What stands, what is told of it, and in which circumstances: one word that is true, and the words
+ * that are not.
+ */
 const CASES = {
   'a source that was left': [
     [{ at: 'begin' }, { at: 'effect' }, { at: 'signal' }, { at: 'end', how: 'left' }, told],

@@ -28,7 +28,8 @@ const CUTS = {
 /**
  * Opens a browser with WebMCP, and serves pages.
  * @param {import('./database.js').Database} database
- * @returns {Promise<{ ways: Record<string, import('./stops.js').Way>, close: () => Promise<void> }>}
+ * @returns {Promise<{ ways: Record<string, import('./stops.js').Way>, close: ()
+ *   => Promise<void> }>}
  */
 export async function openPageWays(database) {
   const browser = await launch({ args: ['--enable-features=WebMCP,WebMCPTesting'] });
@@ -48,7 +49,10 @@ export async function openPageWays(database) {
   });
   const script = outputFiles[0].text;
 
-  /** What pages are told of a session. @param {import('./stops.js').Settings} settings */
+  /**
+   * What pages are told of a session.
+   * @param {import('./stops.js').Settings} settings
+   */
   function settingsOf({ name, grace, room, whenReleased }) {
     served.hold(name, whenReleased);
     return { database: served.url, name, limits: { grace, maxConcurrent: room } };
@@ -57,7 +61,10 @@ export async function openPageWays(database) {
   const viewOf = (settings) =>
     `<!doctype html><title>view</title><script>settings = ${JSON.stringify(settings)}</script><script type="module">${script}</script>`;
 
-  /** Calls that a page makes. Those of a page that was reloaded are told nothing. @param {import('playwright-core').Page} on */
+  /**
+   * Calls that a page makes. Those of a page that was reloaded are told nothing.
+   * @param {import('playwright-core').Page} on
+   */
   const makeIn = (on, isReloaded) => (plan) =>
     on
       .evaluate((each) => window.make(each), plan)
@@ -67,7 +74,10 @@ export async function openPageWays(database) {
         return { success: false, outcome: 'unknown' };
       });
 
-  /** @param {'iframe' | 'view' | 'worker' | 'pool'} how @param {Partial<import('./stops.js').Way>} its */
+  /**
+   * @param {'iframe' | 'view' | 'worker' | 'pool'} how
+   * @param {Partial<import('./stops.js').Way>} its
+   */
   const inHost = (how, { lacks, ...its }) => ({
     costs: 10,
     reports: true,

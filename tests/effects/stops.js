@@ -1,4 +1,7 @@
-/** Makes calls of handlers whose effects are known, stops them at random moments, and compares what is told with what stands. */
+/**
+ * Makes calls of handlers whose effects are known, stops them at random moments, and compares what
+ * is told with what stands.
+ */
 import { random } from '../differential/scripts.js';
 import { contradiction } from './judge.js';
 import { isStopped, makeCall, planOf } from './calls.js';
@@ -8,8 +11,9 @@ import { handlersOf, turn, turns } from './work.js';
 /** @typedef {import('./work.js').Row} Row */
 
 /**
- * What may happen in the middle of a session. `ends`: the app is gone for good; `returns`: the agent connects again by itself, and
- * repeats its calls; `forgets`: the app that answers then knows nothing of them, but for their keys if it `keeps` these.
+ * What may happen in the middle of a session. `ends`: the app is gone for good; `returns`: the
+ * agent connects again by itself, and repeats its calls; `forgets`: the app that answers then knows
+ * nothing of them, but for their keys if it `keeps` these.
  * @type {Record<string, { ends?: boolean, returns?: boolean, forgets?: boolean, keeps?: boolean }>}
  */
 export const TROUBLES = {
@@ -32,20 +36,23 @@ export const TROUBLES = {
  * @property {boolean} [returns] whether the agent connects again by itself
  * @property {import('./calls.js').Caller} caller
  * @property {Promise<unknown>} whenReleased resolves when theirs that are stuck may go on
- * @property {(thread: number) => void} threadEnded is to be told of a thread that has ended, and its handlers with it
+ * @property {(thread: number) => void} threadEnded is to be told of a thread that has ended, and
+ *   its handlers with it
  */
 
 /**
  * @typedef {object} Session Calls to one app, by one of the ways.
  * @property {import('./calls.js').Call} [call]
  * @property {() => Promise<unknown>} [pace] a turn of whoever calls
- * @property {(plan: import('./calls.js').Plan) => ReturnType<import('./calls.js').Call>} [make] makes a call elsewhere, where its stop and what is
- *   told of it are noted; in place of `call`
+ * @property {(plan: import('./calls.js').Plan) => ReturnType<import('./calls.js').Call>} [make]
+ *   makes a call elsewhere, where its stop and what is told of it are noted; in place of `call`
  * @property {() => unknown} [back] begins another session after trouble
- * @property {(callId: string, settled: boolean) => Promise<Told>} [ask] what is told of a call to who asks for it later, in another session if this
- *   one was cut; `settled`: when its handler has ended
+ * @property {(callId: string, settled: boolean) => Promise<Told>} [ask] what is told of a call to
+ *   who asks for it later, in another session if this one was cut; `settled`: when its handler has
+ *   ended
  * @property {() => Promise<unknown>} [ready] resolves when there is a session, or will be none
- * @property {import('./calls.js').Call} [again] makes a call that may have been made before, by its `idempotencyKey`
+ * @property {import('./calls.js').Call} [again] makes a call that may have been made before, by its
+ *   `idempotencyKey`
  * @property {boolean} [dies] whether trouble ends the handlers, too
  * @property {(below: (below: number) => number) => unknown} trouble lets it happen
  * @property {() => unknown} close
@@ -53,20 +60,29 @@ export const TROUBLES = {
 
 /**
  * @typedef {object} Way
- * @property {(handlers: ReturnType<typeof handlersOf>, settings: Settings) => Promise<Session>} open
- * @property {readonly string[]} [lacks] what it cannot do: `streams` from handlers, `chunks` for callers, `input`, `questions`, `inner calls`,
- *   `checks` of params, `cancel` by the id of a call, `keys`, `asking later`
- * @property {readonly string[]} [troubles] those of {@link TROUBLES} that may happen (the line is cut)
- * @property {number} [costs] how much longer a session takes than elsewhere: there are so many times fewer
- * @property {boolean} [slow] whether calls take longer to arrive than handlers to run, which are in this thread
+ * @property {(handlers: ReturnType<typeof handlersOf>, settings: Settings) => Promise<Session>}
+ *   open
+ * @property {readonly string[]} [lacks] what it cannot do: `streams` from handlers, `chunks` for
+ *   callers, `input`, `questions`, `inner calls`, `checks` of params, `cancel` by the id of a call,
+ *   `keys`, `asking later`
+ * @property {readonly string[]} [troubles] those of {@link TROUBLES} that may happen (the line is
+ *   cut)
+ * @property {number} [costs] how much longer a session takes than elsewhere: there are so many
+ *   times fewer
+ * @property {boolean} [slow] whether calls take longer to arrive than handlers to run, which are in
+ *   this thread
  * @property {boolean} [foreign] whether nothing tells what became of a cancelled call
  * @property {boolean} [reports] whether the handler's own words come with the outcome
  * @property {boolean} [untimed] whether calls have no timeouts
  * @property {boolean} [waits] whether handlers that were told to stop are waited for in any case
- * @property {number} [callerGrace] ms after which a caller gives up on the answer to its cancel, where that is not for ever
+ * @property {number} [callerGrace] ms after which a caller gives up on the answer to its cancel,
+ *   where that is not for ever
  */
 
-/** Something that was told of a call. @typedef {{ grace: number, trouble: string, word: string, wrong?: string }} Record */
+/**
+ * Something that was told of a call.
+ * @typedef {{ grace: number, trouble: string, word: string, wrong?: string }} Record
+ */
 
 const MAX_SESSION = 12;
 /** Sessions have seeds that are so far from one another. */
@@ -79,8 +95,8 @@ let runs = 0;
 /**
  * @param {Way} way
  * @param {import('./database.js').Database} database
- * @param {{ stops: number, seed: number, graces?: [number, number] }} options `graces`, in ms: one that is over before stuck handlers go on,
- *   and one that is not
+ * @param {{ stops: number, seed: number, graces?: [number, number] }} options `graces`, in ms: one
+ *   that is over before stuck handlers go on, and one that is not
  * @returns {Promise<Record[]>}
  */
 export async function makeStops(way, database, { stops, seed, graces = [20, 5000] }) {
@@ -186,7 +202,10 @@ async function oneSession(way, database, name, below, graces) {
   const stopped = await Promise.all(making.filter((_, i) => isStopped(plans[i], way.untimed)));
   await happening;
   if (isTroubled && !ends && !returns) await session.back?.();
-  /** @param {Awaited<typeof making[0]>[]} calls @param {boolean} settled whether who asks waits until the handler has ended */
+  /**
+   * @param {Awaited<typeof making[0]>[]} calls
+   * @param {boolean} settled whether who asks waits until the handler has ended
+   */
   const ask = async (calls, settled) => {
     for (const call of calls) {
       const { key, told, isPatient, later } = call;
@@ -210,7 +229,8 @@ async function oneSession(way, database, name, below, graces) {
   const gone = Boolean(isTroubled && (ends || forgets));
   const records = made.flatMap(({ key, handler, params, told, asked, joined, repeated }) => {
     const seen = rows.get(key);
-    // A page may be reloaded after it noted what it was told, and before it passed that on. The last row says that nothing was told.
+    // A page may be reloaded after it noted what it was told, and before it passed that on. The
+    // last row says that nothing was told.
     const { order } = seen.findLast(({ at }) => at === 'told');
     /** @type {Omit<import('./judge.js').Circumstances, 'cut'>} */
     const always = {
@@ -256,7 +276,10 @@ async function oneSession(way, database, name, below, graces) {
   return { size, records };
 }
 
-/** Where handlers run that are in this thread. @param {import('./database.js').Database} database */
+/**
+ * Where handlers run that are in this thread.
+ * @param {import('./database.js').Database} database
+ */
 function placeIn(database) {
   let tellReleased = () => {};
   const whenReleased = new Promise((resolve) => (tellReleased = () => resolve(undefined)));
@@ -271,7 +294,10 @@ function placeIn(database) {
       writeElsewhere: database.writeElsewhere,
       released: () => whenReleased.then(turn),
     },
-    /** Resolves when the handler of a call begins. @param {string} key */
+    /**
+     * Resolves when the handler of a call begins.
+     * @param {string} key
+     */
     begun: (key) => new Promise((resolve) => waiting.set(key, () => resolve(undefined))),
     /** Lets those that are stuck go on. */
     release: tellReleased,

@@ -1,8 +1,10 @@
-// What callers are told, by every way: how often each word, and whether any of them contradicts what stands in the database.
+// What callers are told, by every way: how often each word, and whether any of them contradicts
+// what stands in the database.
 //
 //   npm run effects -- [--browser] [way …]
 //
-// STOPS is how many calls each way has (10,000), SEED where they begin. A contradiction says the SEED of its session, which plays it again.
+// STOPS is how many calls each way has (10,000), SEED where they begin. A contradiction says the
+// SEED of its session, which plays it again.
 import { Database } from './database.js';
 import { makeStops } from './stops.js';
 

@@ -72,7 +72,10 @@ export const a2a = {
   },
 };
 
-/** What the gateway's program gives its clients of the SDK: an end of a port. @param {MessagePort} port */
+/**
+ * What the gateway's program gives its clients of the SDK: an end of a port.
+ * @param {MessagePort} port
+ */
 function serverEnd(port) {
   const end = {
     onmessage: undefined,
@@ -89,7 +92,9 @@ function serverEnd(port) {
   return end;
 }
 
-/** What the result of a tool tells, and whether it says in its sentence what it says in its word. */
+/**
+ * What the result of a tool tells, and whether it says in its sentence what it says in its word.
+ */
 function told({ isError, content, _meta }) {
   if (!isError) return { success: true };
   const { outcome, report } = _meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
@@ -106,7 +111,8 @@ function told({ isError, content, _meta }) {
 /**
  * An app behind a socket, of which a client of MCP is told.
  * @param {number} patience of the gateway, in ms
- * @param {(client: any, tool: string, params: object, signal: AbortSignal) => Promise<any>} use calls a tool, and resolves with its result
+ * @param {(client: any, tool: string, params: object, signal: AbortSignal) => Promise<any>} use
+ *   calls a tool, and resolves with its result
  * @returns {import('./stops.js').Way}
  */
 const gateway = (patience, use) => ({

@@ -1,4 +1,7 @@
-/** The ways to an app that run in Node, each as the recorder wants it (stops.js): what a way tells of a call, in one form. */
+/**
+ * The ways to an app that run in Node, each as the recorder wants it (stops.js): what a way tells
+ * of a call, in one form.
+ */
 import { Worker } from 'node:worker_threads';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
@@ -34,7 +37,10 @@ const PLAIN = ['chunks', 'input', 'questions', 'cancel'];
 
 const limitsOf = ({ grace, room }) => ({ grace, maxConcurrent: room });
 
-/** What clients of ours are given. @param {import('./stops.js').Settings} settings */
+/**
+ * What clients of ours are given.
+ * @param {import('./stops.js').Settings} settings
+ */
 const optionsOf = ({ caller, returns, name }) => ({
   agent: AGENT,
   owner: `the agent of ${name}`,
@@ -43,7 +49,10 @@ const optionsOf = ({ caller, returns, name }) => ({
   ...(returns && { reconnect: { delay: 1, maxDelay: 10 } }),
 });
 
-/** What a response tells now, and what later. @param {any} response */
+/**
+ * What a response tells now, and what later.
+ * @param {any} response
+ */
 function told(response) {
   const now = toldOf(response);
   return 'settled' in response
@@ -51,7 +60,10 @@ function told(response) {
     : now;
 }
 
-/** @param {any} client @param {any} more */
+/**
+ * @param {any} client
+ * @param {any} more
+ */
 function session(client, more) {
   const call = callsBy(() => client);
   return { call: async (...given) => toldOf(await call(...given)), ...more };
@@ -59,11 +71,13 @@ function session(client, more) {
 
 /**
  * Over a transport of which both ends are here.
- * @param {() => Promise<[any, any, () => unknown]>} ends the agent's transport, the app's, and what cuts them off
+ * @param {() => Promise<[any, any, () => unknown]>} ends the agent's transport, the app's, and what
+ *   cuts them off
  * @param {object} [how]
- * @param {boolean} [how.reloads] whether who begins another session by hand is another client, as in a page that was reloaded: what it keeps is
- *   its `owner`
- * @param {(handlers: any, settings: import('./stops.js').Settings) => { capabilities: any, close?: () => unknown }} [how.appOf]
+ * @param {boolean} [how.reloads] whether who begins another session by hand is another client, as
+ *   in a page that was reloaded: what it keeps is its `owner`
+ * @param {(handlers: any, settings: import('./stops.js').Settings) => { capabilities: any,
+ *   close?: () => unknown }} [how.appOf]
  * @returns {import('./stops.js').Way}
  */
 const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
@@ -260,7 +274,8 @@ const inThread = {
 };
 
 /**
- * Two peers of JSON-RPC. What a cancelled request came to is in its error's data; any other error is the handler's own.
+ * Two peers of JSON-RPC. What a cancelled request came to is in its error's data; any other error
+ * is the handler's own.
  * @param {'acp' | 'lsp' | 'mcp'} dialect
  * @returns {import('./stops.js').Way}
  */
@@ -335,7 +350,8 @@ const peers = (dialect) => ({
 });
 
 /**
- * The tools of an MCP App's view, which its host calls as an app. Between them is a channel instead of windows.
+ * The tools of an MCP App's view, which its host calls as an app. Between them is a channel instead
+ * of windows.
  * @type {import('./stops.js').Way}
  */
 const view = {
@@ -373,7 +389,10 @@ const view = {
   },
 };
 
-/** What the tool `abp.calls` tells of the call that an agent has just cancelled. @param {any} call */
+/**
+ * What the tool `abp.calls` tells of the call that an agent has just cancelled.
+ * @param {any} call
+ */
 const recorded = ({ state, outcome, report }) => ({
   success: state === 'completed',
   outcome,
@@ -381,8 +400,8 @@ const recorded = ({ state, outcome, report }) => ({
 });
 
 /**
- * WebMCP tools of an app, in a browser that drops what a tool says after its caller has cancelled: only the tool that is
- * asked tells.
+ * WebMCP tools of an app, in a browser that drops what a tool says after its caller has cancelled:
+ * only the tool that is asked tells.
  * @type {import('./stops.js').Way}
  */
 const webMcp = {

@@ -1,7 +1,8 @@
 /**
- * Handlers whose effects are written down beside the library, so that what a caller is told of a call can be compared with what
- * stands there. They run wherever the app is: in this process, in a worker, in a page. A capability is a shape: how a handler takes
- * its call and gives its result. The work in it is a manner, in which its effects come, and a temper, which is how it takes being
+ * Handlers whose effects are written down beside the library, so that what a caller is told of a
+ * call can be compared with what stands there. They run wherever the app is: in this process, in a
+ * worker, in a page. A capability is a shape: how a handler takes its call and gives its result.
+ * The work in it is a manner, in which its effects come, and a temper, which is how it takes being
  * told to stop. The rest follows from the seed in its params.
  */
 import { random } from '../differential/scripts.js';
@@ -9,9 +10,11 @@ import { random } from '../differential/scripts.js';
 /**
  * @typedef {object} Row
  * @property {string} key of the call
- * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'breaks' | 'passes' | 'leaves' | 'answered' | 'permitted' | 'told' | 'cut'} at
- * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any more, `ahead` one that may be done before
- *   its reader knows; or how it ended. A source that `breaks` does so when it is told to end
+ * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'breaks' | 'passes' | 'leaves'
+ *   | 'answered' | 'permitted' | 'told' | 'cut'} at
+ * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any
+ *   more, `ahead` one that may be done before its reader knows; or how it ended. A source that
+ *   `breaks` does so when it is told to end
  * @property {number} [thread] in which it runs, where that may be ended
  * @property {number} [order] how many rows were read before it
  */
@@ -43,7 +46,10 @@ import { random } from '../differential/scripts.js';
  */
 
 const { setImmediate } = globalThis;
-/** A turn of the event loop: what has arrived is read. @returns {Promise<void>} */
+/**
+ * A turn of the event loop: what has arrived is read.
+ * @returns {Promise<void>}
+ */
 export const turn = () =>
   new Promise((resolve) => {
     if (setImmediate) return setImmediate(resolve);
@@ -55,12 +61,18 @@ export const turn = () =>
     port2.postMessage(0);
   });
 
-/** @param {number} count @param {() => Promise<unknown>} [pace] one turn; one that fails has passed, too */
+/**
+ * @param {number} count
+ * @param {() => Promise<unknown>} [pace] one turn; one that fails has passed, too
+ */
 export async function turns(count, pace = turn) {
   for (let i = 0; i < count; i++) await pace().catch(() => {});
 }
 
-/** @param {number} count @param {...string} steps */
+/**
+ * @param {number} count
+ * @param {...string} steps
+ */
 const times = (count, ...steps) => Array.from({ length: count }, () => steps).flat();
 
 /** The steps of some effects. @type {Record<string, (effects: number) => string[]>} */
@@ -74,7 +86,10 @@ const MANNERS = {
   twice: (n) => times(n, 'effect', 'pause', 'effect'),
 };
 
-/** What ends or delays a handler in a pause. @type {Record<string, (its: any) => Promise<void> | void>} */
+/**
+ * What ends or delays a handler in a pause.
+ * @type {Record<string, (its: any) => Promise<void> | void>}
+ */
 const TEMPERS = {
   obeys: ({ signal }) => signal.throwIfAborted(),
   is_deaf() {},
@@ -112,7 +127,11 @@ class Work {
   below;
   hasEnded = false;
 
-  /** @param {Place} place @param {Params} params @param {Context} context */
+  /**
+   * @param {Place} place
+   * @param {Params} params
+   * @param {Context} context
+   */
   constructor(place, { key, seed, manner, temper }, { signal, report }) {
     this.below = random(seed);
     const effects = 1 + this.below(4);
@@ -127,7 +146,10 @@ class Work {
     this.#dies = this.below(2) > 0;
   }
 
-  /** @param {Row['at']} at @param {string} [how] */
+  /**
+   * @param {Row['at']} at
+   * @param {string} [how]
+   */
   write(at, how) {
     return this.#place.write({ key: this.key, at, how });
   }
@@ -148,7 +170,10 @@ class Work {
     this.write('end', how);
   }
 
-  /** Works up to its next effect. @returns {Promise<boolean>} false if there is none */
+  /**
+   * Works up to its next effect.
+   * @returns {Promise<boolean>} false if there is none
+   */
   go() {
     return (this.#going = this.#go());
   }
@@ -218,7 +243,11 @@ class Work {
     }
   }
 
-  /** It ends with an error. @param {any} error @returns {any} the error */
+  /**
+   * It ends with an error.
+   * @param {any} error
+   * @returns {any} the error
+   */
   fail(error) {
     this.#persist();
     const isStopped =
@@ -234,7 +263,10 @@ class Work {
     this.leaveAtOnce();
   }
 
-  /** The same, and it breaks in that. @param {string} why */
+  /**
+   * The same, and it breaks in that.
+   * @param {string} why
+   */
   async breakOff(why) {
     await this.leave();
     this.write('breaks');
@@ -262,7 +294,10 @@ async function* generatorOf(work) {
   }
 }
 
-/** @param {Work} work @param {object} more */
+/**
+ * @param {Work} work
+ * @param {object} more
+ */
 const iterableOf = (work, more) => ({
   [Symbol.asyncIterator]() {
     return this;
@@ -271,7 +306,11 @@ const iterableOf = (work, more) => ({
   ...more,
 });
 
-/** @param {Work} work @param {number} highWaterMark what it makes before it is asked @param {() => Promise<void>} cancel */
+/**
+ * @param {Work} work
+ * @param {number} highWaterMark what it makes before it is asked
+ * @param {() => Promise<void>} cancel
+ */
 function readableOf(work, highWaterMark, cancel) {
   work.begin(highWaterMark ? 'ahead' : undefined);
   const pull = async (/** @type {ReadableStreamDefaultController} */ controller) => {
@@ -323,7 +362,11 @@ const SOURCES = {
   cannot_be_cancelled: (work) => readableOf(work, 0, () => work.breakOff('it cannot be cancelled')),
 };
 
-/** What a handler asks before it works. @param {Work} work @param {Context} context */
+/**
+ * What a handler asks before it works.
+ * @param {Work} work
+ * @param {Context} context
+ */
 async function ask(work, { signal, elicit }) {
   try {
     await turns(work.below(4));
@@ -337,7 +380,10 @@ async function ask(work, { signal, elicit }) {
   }
 }
 
-/** @param {AbortSignal} signal @returns {Promise<void>} */
+/**
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
 const aborted = (signal) =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -397,13 +443,22 @@ const NEEDS = {
   leaves: 'inner calls',
 };
 
-/** Whether it calls another. @param {string} shape */
+/**
+ * Whether it calls another.
+ * @param {string} shape
+ */
 export const callsInner = (shape) => NEEDS[shape] === 'inner calls';
 
-/** Whether it streams. @param {string} shape */
+/**
+ * Whether it streams.
+ * @param {string} shape
+ */
 export const streams = (shape) => shape in SOURCES;
 
-/** The shapes of handlers, without those that need what is lacking. @param {readonly string[]} [lacking] */
+/**
+ * The shapes of handlers, without those that need what is lacking.
+ * @param {readonly string[]} [lacking]
+ */
 export const shapesWithout = (lacking = []) =>
   Object.keys(SHAPES).filter(
     (shape) => !lacking.includes(NEEDS[shape] ?? (streams(shape) ? 'streams' : '')),
@@ -420,7 +475,10 @@ export const TEMPER_NAMES = Object.keys(TEMPERS);
 export const handlersOf = (place, lacking) =>
   Object.fromEntries(shapesWithout(lacking).map((shape) => [shape, handlerOf(shape, place)]));
 
-/** @param {string} shape @param {Place} place */
+/**
+ * @param {string} shape
+ * @param {Place} place
+ */
 function handlerOf(shape, place) {
   const run = (/** @type {Params} */ params, /** @type {Context} */ context) =>
     SHAPES[shape](new Work(place, params, context), context, params);
@@ -432,7 +490,8 @@ function handlerOf(shape, place) {
 }
 
 /**
- * The same as capabilities. Params are checked asynchronously: what stops the call meanwhile comes before its handler.
+ * The same as capabilities. Params are checked asynchronously: what stops the call meanwhile comes
+ * before its handler.
  * @param {ReturnType<typeof handlersOf>} handlers
  */
 export const withChecks = ({ checked, ...handlers }) => ({

@@ -1,4 +1,5 @@
-// Makes seeds of the target `recordings`, in the folder given: recordings of whole sessions, as far as the target reads.
+// Makes seeds of the target `recordings`, in the folder given: recordings of whole sessions, as far
+// as the target reads.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { recordSession } from '../support/recorded.js';
 

@@ -1,5 +1,6 @@
-// Makes seeds of the target `text`, in the folder given, and the dictionary: the messages that the transcripts
-// cause, as each side hears them. `scripts/fuzz.sh corpus` runs it and keeps of the seeds what adds coverage.
+// Makes seeds of the target `text`, in the folder given, and the dictionary: the messages that the
+// transcripts cause, as each side hears them. `scripts/fuzz.sh corpus` runs it and keeps of the
+// seeds what adds coverage.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';

@@ -1,5 +1,6 @@
-// The app in C of demo/examples/native, called and cancelled by our agent: over lines of standard input and output, and over
-// WebSockets. It is built with AddressSanitizer, so its exit code tells of leaks, too.
+// The app in C of demo/examples/native, called and cancelled by our agent: over lines of standard
+// input and output, and over WebSockets. It is built with AddressSanitizer, so its exit code tells
+// of leaks, too.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 /**
- * Puts the faults of promises.js in, one at a time, in a copy of the tree, and says which test noticed: the C transcripts (for a
- * fault in C), then files of tests/node, then Chromium. All of these judge from outside. A fault that none notices, or whose text
- * is not there any more, fails.
+ * Puts the faults of promises.js in, one at a time, in a copy of the tree, and says which test
+ * noticed: the C transcripts (for a fault in C), then files of tests/node, then Chromium. All of
+ * these judge from outside. A fault that none notices, or whose text is not there any more, fails.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -18,7 +18,10 @@ import { run } from 'node:test';
 import { FAULTS } from './promises.js';
 
 const COPY = 'build/mutation/tree';
-/** ms after which a file of tests counts as red: what a fault holds up does not end. A browser's is all of its suites. */
+/**
+ * ms after which a file of tests counts as red: what a fault holds up does not end. A browser's is
+ * all of its suites.
+ */
 const TIMEOUT = 180_000;
 const BROWSER_TIMEOUT = 1_200_000;
 /** Files of tests that are about texts of the repository, or about other processes. */
@@ -27,13 +30,20 @@ const LEFT_OUT =
 
 const quiet = { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] };
 
-/** What git knows, and what it does not know yet. @param {string} path a folder, a file or a pattern */
+/**
+ * What git knows, and what it does not know yet.
+ * @param {string} path a folder, a file or a pattern
+ */
 export const filesIn = (path) =>
   execFileSync('git', ['ls-files', '-co', '--exclude-standard', path], quiet)
     .split('\n')
     .filter((file) => existsSync(file));
 
-/** @param {string} folder @returns {string[]} its tests for Node that take seconds and reach what they test in their own process */
+/**
+ * @param {string} folder
+ * @returns {string[]} its tests for Node that take seconds and reach what they test in their own
+ *   process
+ */
 export const quickTests = (folder) =>
   filesIn(`:(glob)${folder}/*.test.js`).filter((file) => !LEFT_OUT.test(file));
 
@@ -61,7 +71,10 @@ function copy() {
     }
 }
 
-/** @param {string} line for bash, in the copy @returns {string | undefined} what it says, if it fails */
+/**
+ * @param {string} line for bash, in the copy
+ * @returns {string | undefined} what it says, if it fails
+ */
 function failure(line) {
   const { status, stdout, stderr } = spawnSync('bash', ['-euo', 'pipefail', '-c', line], quiet);
   return status === 0 ? undefined : stdout + stderr;
@@ -82,7 +95,10 @@ function redTranscript() {
   return said && `in C: ${/FAIL (.*)/.exec(said)?.[1] ?? said}`;
 }
 
-/** @param {string[]} files of tests @returns {Promise<string | undefined>} the first test that fails, and its file */
+/**
+ * @param {string[]} files of tests
+ * @returns {Promise<string | undefined>} the first test that fails, and its file
+ */
 async function redTest(files) {
   if (!files.length) return undefined;
   const timeout = files[0].includes('/browser/') ? BROWSER_TIMEOUT : TIMEOUT;
@@ -99,7 +115,10 @@ async function redTest(files) {
   return red;
 }
 
-/** @param {typeof FAULTS[number]} fault which is in the copy @returns {Promise<string | undefined>} what notices it first */
+/**
+ * @param {typeof FAULTS[number]} fault which is in the copy
+ * @returns {Promise<string | undefined>} what notices it first
+ */
 async function noticedBy({ file, by }) {
   const inC = file.startsWith('src/') && redTranscript();
   if (inC) return inC;
@@ -110,7 +129,10 @@ async function noticedBy({ file, by }) {
   return (await redTest(first)) ?? (await redTest(node)) ?? redTest(['tests/browser/engine.js']);
 }
 
-/** @param {string[]} words of rooms or promises; none are all @returns {Promise<boolean>} whether each fault was noticed */
+/**
+ * @param {string[]} words of rooms or promises; none are all
+ * @returns {Promise<boolean>} whether each fault was noticed
+ */
 export async function tryFaults(words) {
   const faults = FAULTS.filter(({ room, promise }) =>
     words.every((word) => `${room} ${promise}`.includes(word)),

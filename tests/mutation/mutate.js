@@ -1,20 +1,26 @@
 /**
- * Breaks the code, to see which tests notice. A tool, for a room when somebody works on it and whole before a release.
+ * Breaks the code, to see which tests notice. A tool, for a room when somebody works on it and
+ * whole before a release.
  *
- *   npm run mutate -- promises                     faults where a promise to users is kept (promises.js); with words, those that
- *                                                  have one of them in their room or their promise
- *   npm run mutate -- js/session                   mutants of a room, of a package's folder, or of a file
+ *   npm run mutate -- promises                     faults where a promise to users is kept
+ *                                                  (promises.js); with words, those that have one
+ *                                                  of them in their room or their promise
+ *   npm run mutate -- js/session                   mutants of a room, of a package's folder, or of
+ *                                                  a file
  *   npm run mutate -- js/app --sample 20 --seed 7  of as many of its lines, chosen by the seed
- *   npm run mutate -- RUNNING                      C: those of tests/core/mutate.js, of rows with this in their name
+ *   npm run mutate -- RUNNING                      C: those of tests/core/mutate.js, of rows with
+ *                                                  this in their name
  *   npm run mutate                                 all of these: hours
  *
- * Mutants of JavaScript are made by Stryker: each is one change such as `<` to `<=`, or a block without its statements. What no
- * test notices is listed, with the rate, and fails nothing: it may show a promise without a test, or code without a purpose. Of
- * the promises and of C, whose mutants are rows of the tables, all must be noticed.
+ * Mutants of JavaScript are made by Stryker: each is one change such as `<` to `<=`, or a block
+ * without its statements. What no test notices is listed, with the rate, and fails nothing: it may
+ * show a promise without a test, or code without a purpose. Of the promises and of C, whose mutants
+ * are rows of the tables, all must be noticed.
  *
- * Stryker, because it is the one tool for JavaScript that is kept, and compiles all mutants into one copy of the code, so that a
- * run needs no build. Its runner for TAP takes files as they are for `node --test`, each in a process of its own, and knows after
- * one run which files reach which mutant. Version 9 is the last one for Node 20.
+ * Stryker, because it is the one tool for JavaScript that is kept, and compiles all mutants into
+ * one copy of the code, so that a run needs no build. Its runner for TAP takes files as they are
+ * for `node --test`, each in a process of its own, and knows after one run which files reach which
+ * mutant. Version 9 is the last one for Node 20.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -34,7 +40,10 @@ const root = join(import.meta.dirname, '../..');
 process.chdir(root);
 const WORK = 'build/mutation';
 const REPORT = `${WORK}/report.json`;
-/** Files of tests that take too long for each mutant that they reach, or have a copy of what they call. */
+/**
+ * Files of tests that take too long for each mutant that they reach, or have a copy of what they
+ * call.
+ */
 const LEFT_OUT = /\/(memory|old-beside-new|path|properties|transcripts|workers)\.test\.js$/;
 
 const { values, positionals } = parseArgs({
@@ -67,7 +76,9 @@ function roomOf(file) {
   return file.split('/').slice(0, 2).join('/');
 }
 
-/** Not what is generated, nor what is injected into pages as text, where nothing counts what runs. */
+/**
+ * Not what is generated, nor what is injected into pages as text, where nothing counts what runs.
+ */
 function isMutated(file) {
   if (!/^(js|packages\/[\w-]+\/src)\/.*\.js$/.test(file) || /\/types\/|-boundary\.js$/.test(file))
     return false;
@@ -75,7 +86,11 @@ function isMutated(file) {
   return !/\binjected (?:[\w/,]+ ){0,6}as text/i.test(words);
 }
 
-/** @param {string} room @param {string[]} files of it @returns {boolean} whether it could be tried */
+/**
+ * @param {string} room
+ * @param {string[]} files of it
+ * @returns {boolean} whether it could be tried
+ */
 function mutate(room, files) {
   install();
   rmSync(`${WORK}/copy`, { recursive: true, force: true });
@@ -86,7 +101,8 @@ function mutate(room, files) {
     plugins: ['@stryker-mutator/tap-runner'],
     tap: {
       testFiles: tests.filter((file) => !LEFT_OUT.test(file)),
-      // Neither a connection that a test leaves open nor one that waits for ever holds up each mutant.
+      // Neither a connection that a test leaves open nor one that waits for ever holds up each
+      // mutant.
       nodeArgs: ['--test-reporter=tap', '--test-force-exit', '--test-timeout=15000'].concat([
         ...['-r', '{{hookFile}}', '{{testFile}}'],
       ]),
@@ -114,7 +130,8 @@ function mutate(room, files) {
   writeFileSync(`${WORK}/stryker.json`, JSON.stringify(config));
   console.log(`${room}: ${config.mutate.length} ${values.sample ? 'lines' : 'files'}`);
   const stryker = 'tests/mutation/node_modules/@stryker-mutator/core/bin/stryker.js';
-  const env = { UNMUTATED: root, FLOOD: '10000', FC_RUNS: '20' }; // the first for tests that read sources
+  // The first for tests that read sources.
+  const env = { UNMUTATED: root, FLOOD: '10000', FC_RUNS: '20' };
   const wasTried = run(process.execPath, [stryker, 'run', `${WORK}/stryker.json`], env);
   if (wasTried) list(JSON.parse(readFileSync(REPORT, 'utf8')));
   return wasTried;
@@ -146,7 +163,9 @@ function sample(files, count, seed) {
   return [...chosen];
 }
 
-/** Lists what survived, and what ended by its time limit alone: a slow machine must not decide that. */
+/**
+ * Lists what survived, and what ended by its time limit alone: a slow machine must not decide that.
+ */
 function list(report) {
   let noticed = 0;
   let survived = 0;

@@ -1,11 +1,12 @@
 /**
- * What is promised to users and peers, each with a fault that breaks it where it is kept: what is told, when, to whom. Whoever
- * moves such code moves its fault along.
+ * What is promised to users and peers, each with a fault that breaks it where it is kept: what is
+ * told, when, to whom. Whoever moves such code moves its fault along.
  *
- * `from` is in the file once and becomes `to`. `by` is the file of tests that is tried first, if it is there; the others follow.
+ * `from` is in the file once and becomes `to`. `by` is the file of tests that is tried first, if it
+ * is there; the others follow.
  */
 export const FAULTS = [
-  // --- What became of a call ---------------------------------------------------------------------------
+  // --- What became of a call ---------------------------------------------------------------------
   {
     room: 'outcome',
     promise: 'a handler that finished after all is not told as stopped',
@@ -95,7 +96,7 @@ export const FAULTS = [
     by: 'tests/node/outcomes.test.js',
   },
 
-  // --- Sessions ----------------------------------------------------------------------------------------
+  // --- Sessions ----------------------------------------------------------------------------------
   {
     room: 'session',
     promise: 'a new session finds no call of an older one',
@@ -185,7 +186,7 @@ export const FAULTS = [
     by: 'tests/node/websocket.test.js',
   },
 
-  // --- Streams -----------------------------------------------------------------------------------------
+  // --- Streams -----------------------------------------------------------------------------------
   {
     room: 'streams',
     promise: 'a stream that was stopped is not told as finished',
@@ -251,7 +252,7 @@ export const FAULTS = [
     by: 'tests/node/session-streams.test.js',
   },
 
-  // --- Transports --------------------------------------------------------------------------------------
+  // --- Transports --------------------------------------------------------------------------------
   {
     room: 'transports',
     promise: 'a page is not spoken to by a document of another origin in its iframe',
@@ -333,7 +334,7 @@ export const FAULTS = [
     by: 'tests/node/transports.test.js',
   },
 
-  // --- What the gateway tells ---------------------------------------------------------------------------
+  // --- What the gateway tells --------------------------------------------------------------------
   {
     room: 'gateway',
     promise: 'what became of a call that was stopped is told with the next result',

@@ -1,5 +1,5 @@
-// Which addresses are on the public internet: only these are asked for an app that somebody names. discover.test.js tries what
-// becomes of the others.
+// Which addresses are on the public internet: only these are asked for an app that somebody names.
+// discover.test.js tries what becomes of the others.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isPublic } from '../../packages/automation/src/discovery/discover.js';
@@ -8,7 +8,10 @@ const areAll = (expected, hosts) => {
   for (const host of hosts) assert.equal(isPublic(host), expected, host);
 };
 
-/** Blocks that are not public: the first address and the last one, with what is before and after them. */
+/**
+ * Blocks that are not public: the first address and the last one, with what is before and after
+ * them.
+ */
 const BLOCKS = [
   ['0.0.0.0', '0.255.255.255', undefined, '1.0.0.0'],
   ['10.0.0.0', '10.255.255.255', '9.255.255.255', '11.0.0.0'],

@@ -1,4 +1,5 @@
-// The client by itself: what it refuses, what it copies, whom it tells, and what becomes of the way to its app.
+// The client by itself: what it refuses, what it copies, whom it tells, and what becomes of the way
+// to its app.
 import assert from 'node:assert/strict';
 import { beforeEach, describe, mock, test } from 'node:test';
 import { AbpError, Client, connect, expose } from '../../packages/main/src/index.js';

@@ -1,4 +1,5 @@
-// Why a handshake had no answer, as far as a page can know: what connect and the console say of each frame, without a browser.
+// Why a handshake had no answer, as far as a page can know: what connect and the console say of
+// each frame, without a browser.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { AbpError, connect } from '../../packages/main/src/index.js';
@@ -55,7 +56,8 @@ const frameApp = (t, frame, globals) =>
   new FramedApp(t, frame, { origin: AGENT, location: { protocol: 'https:' }, ...globals });
 
 /**
- * What is said of an app that does not answer within 5 s: by connect, and by the console after the first second.
+ * What is said of an app that does not answer within 5 s: by connect, and by the console after the
+ * first second.
  * @param {() => unknown} [meanwhile] what it does instead
  */
 async function unanswered(t, app, meanwhile = () => {}) {
@@ -86,7 +88,9 @@ async function unanswered(t, app, meanwhile = () => {}) {
 }
 
 describe('of an app that did not answer it says', () => {
-  /** What the app says instead, what connect says then, and whether the console has said so before. */
+  /**
+   * What the app says instead, what connect says then, and whether the console has said so before.
+   */
   const SAID = {
     'that nobody is there': [
       [],
@@ -139,7 +143,10 @@ describe('of an app in an iframe it says', () => {
     'httpsx://y.example/a',
     'http://',
   ];
-  /** The frame, what connect says at the end, whether the console has said so before, and what else the page has. */
+  /**
+   * The frame, what connect says at the end, whether the console has said so before, and what else
+   * the page has.
+   */
   const SAID = {
     'that the server answered with an error': [
       { shows: visible(`${APP}/a`, 400, APP) },

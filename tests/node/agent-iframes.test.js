@@ -1,10 +1,14 @@
-// An app in an iframe, as its agent sees it: what is lacking before anything is sent, and what the app offers with its answer.
+// An app in an iframe, as its agent sees it: what is lacking before anything is sent, and what the
+// app offers with its answer.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FramedApp } from '../support/page.js';
 import { closeAfter } from '../support/pair.js';
 
-/** So many ports to send, each with its other end, which tells when it is closed. @param {number} count */
+/**
+ * So many ports to send, each with its other end, which tells when it is closed.
+ * @param {number} count
+ */
 function portsOf(count) {
   return Array.from({ length: count }, () => {
     const { port1, port2 } = new MessageChannel();

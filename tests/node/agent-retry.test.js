@@ -1,4 +1,5 @@
-// Trying again: a client that reconnects by itself, and calls that are made again when their error says that it may help.
+// Trying again: a client that reconnects by itself, and calls that are made again when their error
+// says that it may help.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';
@@ -96,8 +97,8 @@ describe('a client that reconnects by itself', () => {
     });
     const clock = useClock(t);
     broken = true;
-    // The first time within 100 ms, since all clients of a server lose it together; and then after 100, 200, 400, 400 ms,
-    // less up to a half.
+    // The first time within 100 ms, since all clients of a server lose it together; and then after
+    // 100, 200, 400, 400 ms, less up to a half.
     t.mock.method(Math, 'random', () => 0.5);
     lose();
     await settle();

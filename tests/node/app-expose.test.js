@@ -1,4 +1,5 @@
-// An app in a page: which window messages it answers, what it tells its author, and what it leaves when it is closed.
+// An app in a page: which window messages it answers, what it tells its author, and what it leaves
+// when it is closed.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { expose } from '../../packages/main/src/index.js';
@@ -6,7 +7,10 @@ import { AGENT, APP } from '../support/pair.js';
 
 const ORIGIN = 'https://agent.example';
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
-/** Long enough for what is loaded on demand. @param {() => unknown} holds */
+/**
+ * Long enough for what is loaded on demand.
+ * @param {() => unknown} holds
+ */
 async function until(holds) {
   while (!holds()) await nextTurn();
 }

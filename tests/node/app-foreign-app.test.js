@@ -1,4 +1,5 @@
-// Apps of others' making in a page that is driven: how they report, list their capabilities, take a cancel, and end.
+// Apps of others' making in a page that is driven: how they report, list their capabilities, take a
+// cancel, and end.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { connectPage } from '../../packages/automation/src/index.js';
@@ -66,7 +67,8 @@ async function opened(abp, { page = {}, ...options } = {}) {
   return { client, page, heard, hears, close };
 }
 
-// This comes first: timers that sessions before it have left could not be cleared while the clock is held.
+// This comes first: timers that sessions before it have left could not be cleared while the clock
+// is held.
 test('a list that does not come is not waited for without end', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   let asked;

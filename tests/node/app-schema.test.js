@@ -1,12 +1,17 @@
-// What checks values by JSON Schema: the schemas that it refuses, the values that it takes, and what it says of the others.
+// What checks values by JSON Schema: the schemas that it refuses, the values that it takes, and
+// what it says of the others.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { openPair } from '../support/pair.js';
 
-beforeEach(() => mock.method(console, 'error', () => {})); // a schema that cannot be used is told there, too
+// A schema that cannot be used is told there, too.
+beforeEach(() => mock.method(console, 'error', () => {}));
 afterEach(() => mock.restoreAll());
 
-/** What calls with these params are told, by schema: the response's error, or what the handler was given. */
+/**
+ * What calls with these params are told, by schema: the response's error, or what the handler was
+ * given.
+ */
 async function checked(schema, ...values) {
   let given;
   const handler = (params) => void (given = params);

@@ -1,4 +1,5 @@
-// What became of a call is asked later, in another session too, and a call that has a key never runs twice.
+// What became of a call is asked later, in another session too, and a call that has a key never
+// runs twice.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

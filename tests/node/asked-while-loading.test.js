@@ -1,5 +1,6 @@
-// What a call waits for before its handler begins: what few calls need is loaded when the first of them comes, and params may take
-// time to be checked. A call that is cancelled meanwhile never ran, and is told so; so is one for which that fails.
+// What a call waits for before its handler begins: what few calls need is loaded when the first of
+// them comes, and params may take time to be checked. A call that is cancelled meanwhile never ran,
+// and is told so; so is one for which that fails.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';

@@ -1,4 +1,5 @@
-// Bytes in results and params where only text can be sent: what is on the wire, what comes out of it, and what is stored elsewhere.
+// Bytes in results and params where only text can be sent: what is on the wire, what comes out of
+// it, and what is stored elsewhere.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { expose } from '../../packages/main/src/index.js';

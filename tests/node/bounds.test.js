@@ -1,4 +1,5 @@
-// Values that are quick to send and take minutes to walk or to write: each is refused before that, everywhere.
+// Values that are quick to send and take minutes to walk or to write: each is refused before that,
+// everywhere.
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
@@ -199,7 +200,10 @@ describe('a flood of lines lets others have their turns', () => {
   });
 });
 
-/** A page that says these texts, then answers the handshake, as a driver sees it, and the agent that connects to it. */
+/**
+ * A page that says these texts, then answers the handshake, as a driver sees it, and the agent that
+ * connects to it.
+ */
 function page(said) {
   const texts = said[Symbol.iterator]();
   let taken = '';

@@ -1,5 +1,5 @@
-// What an app can do: how it is registered, what agents are told of it and keep, what is refused and why, and how params and
-// results are checked.
+// What an app can do: how it is registered, what agents are told of it and keep, what is refused
+// and why, and how params and results are checked.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
@@ -42,7 +42,8 @@ test('refusals wait for their explanation, 256 at most, and are sent without it 
     for (const { code } of errors) assert.equal(code, 'UNKNOWN_CAPABILITY');
   }
   delete globalThis.arriving;
-  // Once it is loaded it does not matter how many there are, as long as they come one after the other.
+  // Once it is loaded it does not matter how many there are, as long as they come one after the
+  // other.
   for (let i = 0; i < 300; i++)
     assert.ok((await client.call('text.ehco')).error.message.includes(GUESS));
   assert.deepEqual((await client.call('text.ehco')).error.alternatives, ['text.echo']);

@@ -1,4 +1,5 @@
-// Both ends of what flows, by hand: who reads chunks that come when they come, and sources that are stopped while they are at work.
+// Both ends of what flows, by hand: who reads chunks that come when they come, and sources that are
+// stopped while they are at work.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { transfer } from '../../packages/main/src/index.js';

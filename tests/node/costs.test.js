@@ -1,5 +1,5 @@
-// What inputs cost JavaScript, in steps and not in seconds: n, 2n and 4n parts take about one, two and four times as many.
-// What they cost the core is in tests/core/test_costs.c.
+// What inputs cost JavaScript, in steps and not in seconds: n, 2n and 4n parts take about one, two
+// and four times as many. What they cost the core is in tests/core/test_costs.c.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as scenarios from '../support/cost-scenarios.js';

@@ -1,5 +1,6 @@
-// The driver's contract (js/driver): how a core is loaded, what goes into its memory and comes out, and that its actions are taken
-// before any is performed. These tests run with WebAssembly and, by tests/support/no-wasm.js, without.
+// The driver's contract (js/driver): how a core is loaded, what goes into its memory and comes out,
+// and that its actions are taken before any is performed. These tests run with WebAssembly and, by
+// tests/support/no-wasm.js, without.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import deflated from '../../dist/abp-wasm.js';
@@ -199,7 +200,10 @@ describe('the memory of a core', () => {
 /** In the place of an action: the core traps when it is taken. */
 const TRAP = Symbol('trap');
 
-/** A machine with a core that causes the given actions, `[kind, arg, call, flags]` each, for any input. */
+/**
+ * A machine with a core that causes the given actions, `[kind, arg, call, flags]` each, for any
+ * input.
+ */
 function scripted() {
   const core = {
     ...{ pointer: 1, action: 0, instance: { u32: [] }, reason: undefined, at: 0, script: [] },

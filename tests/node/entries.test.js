@@ -9,7 +9,8 @@ const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), '
 test('each entry has a file for Cloudflare Workers beside its own, or needs no other', () => {
   for (const [path, { single }] of Object.entries(ENTRIES)) {
     const { types, workerd, default: file } = EXPORTS[path];
-    assert.deepEqual(Object.keys(EXPORTS[path])[0], 'types', path); // the first condition that fits is taken
+    // The first condition that fits is taken.
+    assert.deepEqual(Object.keys(EXPORTS[path])[0], 'types', path);
     assert.match(types, /\.d\.ts$/);
     assert.equal(workerd, single ? undefined : file.replace('/lib/', '/workerd/'), path);
   }

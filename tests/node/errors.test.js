@@ -1,4 +1,5 @@
-// The errors of the first hour: each says what happened, why and what to do, and where docs/errors.md explains it.
+// The errors of the first hour: each says what happened, why and what to do, and where
+// docs/errors.md explains it.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -220,7 +221,8 @@ describe('a capability that does not exist', () => {
     [['describe'], 'desrcibe', 'describe'],
     [['describe'], 'descri', 'describe'],
     [['abcd', 'acbd'], 'abdc', 'abcd'],
-    // A letter too many, one missing, another one; then the last part of a name; then two such edits.
+    // A letter too many, one missing, another one; then the last part of a name; then two such
+    // edits.
     [['sv', 'file.save', 'saved'], 'save', 'saved'],
     [['x.caart', 'cart'], 'caart', 'cart'],
     [['sv', 'file.save'], 'save', 'file.save'],
@@ -255,7 +257,10 @@ describe('a capability that does not exist', () => {
   });
 });
 
-/** @param {number} levels @param {unknown} inner */
+/**
+ * @param {number} levels
+ * @param {unknown} inner
+ */
 const nested = (levels, inner) => (levels ? { value: nested(levels - 1, inner) } : inner);
 
 describe('what cannot be sent is named with its path', () => {

@@ -1,5 +1,5 @@
-// What streams need is loaded when it is first used. What ends a call meanwhile ends one that has not begun, and so does a part that
-// does not load. What only warns is not waited for.
+// What streams need is loaded when it is first used. What ends a call meanwhile ends one that has
+// not begun, and so does a part that does not load. What only warns is not waited for.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';
@@ -99,7 +99,10 @@ test('an answer to a question may be the first stream', async () => {
   assert.deepEqual(await client.invoke('asks'), ['a', 'b']);
 });
 
-/** Makes files that have a name like this fail to load, until the returned function is called. @param {RegExp} like */
+/**
+ * Makes files that have a name like this fail to load, until the returned function is called.
+ * @param {RegExp} like
+ */
 function offline(like) {
   const isOffline = new Uint8Array(new SharedArrayBuffer(1)).fill(1);
   const hooks = `

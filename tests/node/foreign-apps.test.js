@@ -1,4 +1,5 @@
-// An app that has a `window.abp` of its own, as the protocol's documentation writes one, put behind a port.
+// An app that has a `window.abp` of its own, as the protocol's documentation writes one, put behind
+// a port.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

@@ -1,4 +1,5 @@
-// Mistakes in a handler, and names that are no text: each gets its error, and everything else goes on.
+// Mistakes in a handler, and names that are no text: each gets its error, and everything else goes
+// on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

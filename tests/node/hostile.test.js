@@ -1,5 +1,5 @@
-// A peer that speaks raw messages and means no good, against either side over a MessagePort. Each attack is
-// followed by an honest call, which must notice nothing.
+// A peer that speaks raw messages and means no good, against either side over a MessagePort. Each
+// attack is followed by an honest call, which must notice nothing.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';

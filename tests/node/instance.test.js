@@ -1,5 +1,5 @@
-// Endpoints share an instance of the core: how many there can be, what they leave behind, and what one that
-// fails does to the rest.
+// Endpoints share an instance of the core: how many there can be, what they leave behind, and what
+// one that fails does to the rest.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';

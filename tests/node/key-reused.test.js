@@ -1,5 +1,5 @@
-// A key belongs to the params of its call: with others it is refused, and nobody is told of work that was never asked for. What was
-// told is compared with what the handler has done.
+// A key belongs to the params of its call: with others it is refused, and nobody is told of work
+// that was never asked for. What was told is compared with what the handler has done.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
@@ -17,7 +17,10 @@ const said = ({ success, data, error, metadata }) =>
 const REUSED = ['KEY_REUSED', false, 'unstarted'];
 const REFUSED = ['INVALID_PARAMS', false, 'unstarted'];
 
-/** Handlers that write down whom they have paid. `gate` holds `waits` back, and `began` tells that it has begun. */
+/**
+ * Handlers that write down whom they have paid. `gate` holds `waits` back, and `began` tells that
+ * it has begun.
+ */
 function payments() {
   const paid = [];
   const gate = deferred();

@@ -1,5 +1,6 @@
-// Each wait for what became of a call has an end: whatever happens in the turn in which its handler ends, and while its app is asked.
-// The clock is held, and what is tried comes at each microtask in turn, so it does not depend on how quick a machine is.
+// Each wait for what became of a call has an end: whatever happens in the turn in which its handler
+// ends, and while its app is asked. The clock is held, and what is tried comes at each microtask in
+// turn, so it does not depend on how quick a machine is.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
@@ -44,7 +45,10 @@ function linked() {
   return ends;
 }
 
-/** An app and its agent, whose sessions begin again over another channel, as long as it is not `lost`. */
+/**
+ * An app and its agent, whose sessions begin again over another channel, as long as it is not
+ * `lost`.
+ */
 async function open(capabilities, { grace = GRACE, ...options } = {}) {
   const limits = { heartbeat: 0, grace };
   const exposed = expose({ app: APP, capabilities }, { origins: [], limits });

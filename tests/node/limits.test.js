@@ -1,5 +1,6 @@
-// Every limit, from one list: it is lowered, and tried at itself, one beyond and far beyond, in each way that leads to it.
-// A number that can be configured and is not in this list fails a test, and so does a default that is not as documented.
+// Every limit, from one list: it is lowered, and tried at itself, one beyond and far beyond, in
+// each way that leads to it. A number that can be configured and is not in this list fails a test,
+// and so does a default that is not as documented.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -29,7 +30,7 @@ const whenAborted = (_params, { signal }) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 const hello = (features = {}) => ({ agent: AGENT, protocolVersion: '0.1', features });
 
-// --- How a limit is tried ----------------------------------------------------------------------------
+// --- How a limit is tried ------------------------------------------------------------------------
 
 /** An agent by hand, and our app. */
 async function rawAgent(capabilities, limits, features) {
@@ -179,11 +180,13 @@ async function requestOf(maxRequest, length) {
 /** Memory ages with the clock of the core, which moves in steps of 10 ms (js/driver/machine.js). */
 const CLOCK_STEP = 12;
 
-// --- The list ----------------------------------------------------------------------------------------
+// --- The list
+// ----------------------------------------------------------------------------------------
 //
-// `default` is what is documented. `c` is its name in the configuration of the core. `ways` lead to it: each tells whether n
-// is taken where the limit is lowered to `low`, and n is `low`, `low + 1` and a hundred times as much. `waits` are times: each
-// tells whether something still waits after so many ms by a clock of the test's own. What is tried elsewhere names its tests.
+// `default` is what is documented. `c` is its name in the configuration of the core. `ways` lead to
+// it: each tells whether n is taken where the limit is lowered to `low`, and n is `low`, `low + 1`
+// and a hundred times as much. `waits` are times: each tells whether something still waits after so
+// many ms by a clock of the test's own. What is tried elsewhere names its tests.
 
 const named = (path, ...names) => ({ path, names });
 const C_ENDPOINT = 'tests/core/test_endpoint.c';
@@ -243,7 +246,8 @@ const LIMITS = {
       default: 4096,
       ways: {
         ...overUpgrades('at the app', 'app', (upgrade) => async (maxCalls, n) => {
-          // The honest call that comes after them needs no place at the agent, and finds none at the app.
+          // The honest call that comes after them needs no place at the agent, and finds none at
+          // the app.
           const taken = await takenOf(n, { app: { maxCalls }, upgrade });
           assert.equal(taken, Math.min(n, maxCalls));
           return taken === n;
@@ -1050,7 +1054,7 @@ const ENTRIES = Object.entries(LIMITS).flatMap(([where, limits]) =>
   Object.entries(limits).map(([name, entry]) => ({ where, name, ...entry })),
 );
 
-// --- They are tried ----------------------------------------------------------------------------------
+// --- They are tried ------------------------------------------------------------------------------
 
 for (const { where, name, low = 7, beyond = 1, fixed, ways = {}, waits = {} } of ENTRIES) {
   describe(`${name} (${where.split(' ')[0]})`, () => {
@@ -1074,7 +1078,7 @@ for (const { where, name, low = 7, beyond = 1, fixed, ways = {}, waits = {} } of
   });
 }
 
-// --- The list is whole -------------------------------------------------------------------------------
+// --- The list is whole ---------------------------------------------------------------------------
 
 const LIMITING =
   /\w*(?:Limits|Bounds|Patience|(?:Stream|Socket|Pool|TaskServer|TaskStore|Request)Options)/;
@@ -1094,7 +1098,7 @@ function documented(typedefs = LIMITING) {
     for (const [, typedef, body] of read(file).matchAll(pattern)) {
       const properties = [
         ...body.matchAll(/@property \{number\} \[(\w+)\]([^]*?)(?=@property|$)/g),
-      ].map(([, name, words]) => [name, words]);
+      ].map(([, name, words]) => [name, words.replaceAll(/\s+\*\s+/g, ' ')]);
       if (properties.length) found[`${file} ${typedef}`] = Object.fromEntries(properties);
     }
   }
@@ -1164,7 +1168,8 @@ test('and the one that the code has', () => {
       .map((powers) => powers.reduce((base, exponent) => base ** exponent))
       .reduce((number, shift) => number * 2 ** shift);
   for (const { where, name, default: value, c } of ENTRIES) {
-    if (c || typeof value !== 'number') continue; // those of the core are compared by defaults.test.js
+    // Those of the core are compared by defaults.test.js.
+    if (c || typeof value !== 'number') continue;
     const source = read(where.split(' ')[0]);
     const expressions = [
       ...source.matchAll(

@@ -716,11 +716,12 @@ describe('a function that is given and fails is reported, and ends nothing:', ()
   }
 
   test('each function that connect and expose may be given is among them', () => {
-    // What a question is answered with is no report: it fails its question (session-questions.test.js).
+    // What a question is answered with is no report: it fails its question
+    // (session-questions.test.js).
     const known = [...AGENTS, ...APPS, 'onElicitation'];
     const documented = ['agent/client.js', 'app/expose.js'].flatMap((file) => {
       const source = readFileSync(new URL(`../../js/${file}`, import.meta.url), 'utf8');
-      return [...source.matchAll(/@property .*\[(on[A-Z]\w+)\]/g)].map(([, name]) => name);
+      return [...source.matchAll(/@property [^@]*?\[(on[A-Z]\w+)\]/g)].map(([, name]) => name);
     });
     assert.deepEqual(documented.sort(), known.sort());
   });
@@ -835,7 +836,8 @@ describe('an agent is told of', () => {
 });
 
 describe('a cancel that is read only when its call has ended', () => {
-  // Each call is cancelled when its handler says so, which then goes on: by its signal, or by its id.
+  // Each call is cancelled when its handler says so, which then goes on: by its signal, or by its
+  // id.
   const AGENT_IN_A_THREAD = `
     const { workerData, parentPort } = require('node:worker_threads');
     const { entry, port, cell, names, upgrade, byId } = workerData;

@@ -1,5 +1,5 @@
-// An app and the page that calls it are updated at different times: today's side beside one of an older version, which is a
-// recording. tests/transcripts/README.md says how one is made.
+// An app and the page that calls it are updated at different times: today's side beside one of an
+// older version, which is a recording. tests/transcripts/README.md says how one is made.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';

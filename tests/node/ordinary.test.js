@@ -1,5 +1,6 @@
-// Ordinary calls and data are read as objects, all other messages by the core. Each case is sent as it is, and with a member that nobody
-// knows, which leaves it to the core: what is made of it is the same.
+// Ordinary calls and data are read as objects, all other messages by the core. Each case is sent as
+// it is, and with a member that nobody knows, which leaves it to the core: what is made of it is
+// the same.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

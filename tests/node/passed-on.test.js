@@ -1,4 +1,5 @@
-// What a call tells whose handler passes on a call of its own, by returning its response or by throwing its error.
+// What a call tells whose handler passes on a call of its own, by returning its response or by
+// throwing its error.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { portTransport } from '../../js/transports/port.js';

@@ -1,5 +1,6 @@
-// Pages change what all objects, lists and promises do, before or after this library is loaded. What is sent is what was given all the
-// same, and nobody waits for ever. An app and an agent are tried in a realm of their own, with others that no page has changed.
+// Pages change what all objects, lists and promises do, before or after this library is loaded.
+// What is sent is what was given all the same, and nobody waits for ever. An app and an agent are
+// tried in a realm of their own, with others that no page has changed.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { Worker } from 'node:worker_threads';

@@ -1,5 +1,6 @@
-// What may be sent is decided by the shape of a value, never by its length, by what stands beside it, or by the way that it goes: plain
-// data is read, also behind a proxy, and what a clone refuses is refused. The proxies are Vue's and some that are made here.
+// What may be sent is decided by the shape of a value, never by its length, by what stands beside
+// it, or by the way that it goes: plain data is read, also behind a proxy, and what a clone refuses
+// is refused. The proxies are Vue's and some that are made here.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reactive, readonly, ref, shallowReactive } from 'vue';
@@ -25,7 +26,10 @@ const virtual = (value) =>
     : value;
 const rows = (length) =>
   Array.from({ length }, (_, id) => ({ id, name: `row ${id}`, tags: ['a'] }));
-/** Lengths: as text in a frame, as a copy in a frame, at once, and beyond what a window of a stream has at a time. */
+/**
+ * Lengths: as text in a frame, as a copy in a frame, at once, and beyond what a window of a stream
+ * has at a time.
+ */
 const LENGTHS = [1, 20, 300];
 const PROXIES = {
   'of Vue': reactive,
@@ -70,7 +74,10 @@ const REFUSED = {
   'a form of its own': () => ({ a: 1, toJSON: () => 'other' }),
 };
 
-/** Calls in each place where a value goes. @type {Record<string, (opened: any, make: () => any) => Promise<any>>} */
+/**
+ * Calls in each place where a value goes.
+ * @type {Record<string, (opened: any, make: () => any) => Promise<any>>}
+ */
 const PLACES = {
   params: async ({ call }, make) => call('echo', make()),
   result: async ({ call, give }, make) => (give(make), call('gives')),

@@ -6,7 +6,11 @@ import { promisify } from 'node:util';
 
 const INDEX = new URL('../../packages/main/src/index.js', import.meta.url);
 
-/** Runs a module to its end. @param {string} script @returns {Promise<string>} what it printed */
+/**
+ * Runs a module to its end.
+ * @param {string} script
+ * @returns {Promise<string>} what it printed
+ */
 const run = async (script) =>
   (
     await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {

@@ -1,4 +1,5 @@
-// The faults that `npm run mutate -- promises` puts in have a place: code that was moved takes its fault along.
+// The faults that `npm run mutate -- promises` puts in have a place: code that was moved takes its
+// fault along.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,6 +1,7 @@
-// Arbitrary values at both sides: as raw messages from a hostile peer, and from this side's own callers and
-// handlers. Whatever comes, an honest call works afterwards, every call settles, and nothing goes unhandled.
-// FC_SEED and FC_RUNS choose others than the fixed ones: FC_RUNS=300 is for before a release.
+// Arbitrary values at both sides: as raw messages from a hostile peer, and from this side's own
+// callers and handlers. Whatever comes, an honest call works afterwards, every call settles, and
+// nothing goes unhandled. FC_SEED and FC_RUNS choose others than the fixed ones: FC_RUNS=300 is for
+// before a release.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -23,7 +24,7 @@ const ALL = {
   'bridge.liveness': true,
 };
 
-// --- What must not happen ----------------------------------------------------------------------------
+// --- What must not happen ------------------------------------------------------------------------
 
 const unhandled = [];
 const note = (error) => unhandled.push(error);
@@ -70,7 +71,7 @@ const holds = (arbitraries, property, settings) =>
     { ...SETTINGS, ...settings },
   );
 
-// --- A peer by hand ----------------------------------------------------------------------------------
+// --- A peer by hand ------------------------------------------------------------------------------
 
 function portsIn(value, found = new Set(), seen = new Set()) {
   if (value instanceof MessagePort) found.add(value);
@@ -352,7 +353,7 @@ describe('raw messages of any shape, to an agent', () => {
   }
 });
 
-// --- Callers and handlers ----------------------------------------------------------------------------
+// --- Callers and handlers ------------------------------------------------------------------------
 
 /** What the protocol says a response is. */
 function isResponse(response) {

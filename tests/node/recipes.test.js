@@ -1,4 +1,5 @@
-// The recipes of docs/recipes.md: those that need no browser run as they are written. The job `package` compiles the others.
+// The recipes of docs/recipes.md: those that need no browser run as they are written. The job
+// `package` compiles the others.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

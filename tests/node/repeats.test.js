@@ -1,4 +1,5 @@
-// A call that is made again does not run twice, whatever became of its app meanwhile, and what is told of it is what was done.
+// A call that is made again does not run twice, whatever became of its app meanwhile, and what is
+// told of it is what was done.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
@@ -732,7 +733,10 @@ describe('a repeat has joined a call, and the app closes', () => {
       },
     },
   });
-  /** How a call may wait before it begins. @type {Record<string, (until: Promise<void>, work: () => unknown) => any>} */
+  /**
+   * How a call may wait before it begins.
+   * @type {Record<string, (until: Promise<void>, work: () => unknown) => any>}
+   */
   const WAITS = {
     'until its params are checked': (until, handler) => ({
       capabilities: { work: checked(until, handler) },

@@ -1,4 +1,5 @@
-// Imports between the rooms of js/ and the packages point where docs/architecture.md says, and nowhere else.
+// Imports between the rooms of js/ and the packages point where docs/architecture.md says, and
+// nowhere else.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
@@ -16,7 +17,9 @@ const rooms = foldersOf('js');
 // The gateway is a package of its own on npm: it can import nothing but entries.
 const packages = foldersOf('packages').filter((name) => name !== 'gateway');
 
-/** The lines of the document's list that follows these words: names by the name before the arrow. */
+/**
+ * The lines of the document's list that follows these words: names by the name before the arrow.
+ */
 function listed(words) {
   const [, list] = text.slice(text.indexOf(words)).match(/```\n([\s\S]*?)```/);
   return new Map(
@@ -36,7 +39,10 @@ const doorsOfTypes = listed('further doors for types');
 /** What rooms may import types from in addition: `room -> other`. */
 const forTypes = new Set(text.match(/(?<=but this type: `)[a-z]+ -> [a-z]+/));
 
-/** What the code of a file imports, statically or on demand, from the root; from its comments, too, if `types`. */
+/**
+ * What the code of a file imports, statically or on demand, from the root; from its comments, too,
+ * if `types`.
+ */
 function importsOf(path, types = false) {
   const whole = readFileSync(path, 'utf8');
   const code = types ? whole : whole.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
@@ -50,8 +56,10 @@ function importsOf(path, types = false) {
 }
 
 /**
- * @param {string} room whose folder this is @param {string} folder
- * @param {(to: string[]) => boolean} allowed @param {(to: string[]) => boolean} allowedTypes in addition
+ * @param {string} room whose folder this is
+ * @param {string} folder
+ * @param {(to: string[]) => boolean} allowed
+ * @param {(to: string[]) => boolean} allowedTypes in addition
  */
 function wrongIn(room, folder, allowed, allowedTypes) {
   const wrong = [];

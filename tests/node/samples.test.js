@@ -1,4 +1,5 @@
-// What the documents quote is what is compiled and run. Their JavaScript and TypeScript is compiled by tests/package.
+// What the documents quote is what is compiled and run. Their JavaScript and TypeScript is compiled
+// by tests/package.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,4 +1,5 @@
-// What it costs an app to check params that an agent has made to be costly: they are refused before they are checked.
+// What it costs an app to check params that an agent has made to be costly: they are refused before
+// they are checked.
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
@@ -22,7 +23,10 @@ async function callWith(inputSchema, params) {
   return { ...response, handled: handler.mock.callCount() };
 }
 
-/** A list that stands twice in a list, which stands twice in a list, … A port keeps it as small as it is. */
+/**
+ * A list that stands twice in a list, which stands twice in a list, … A port keeps it as small as
+ * it is.
+ */
 function shared(levels) {
   let value = ['x', 'y'];
   for (let i = 0; i < levels; i++) value = [value, value];

@@ -1,5 +1,5 @@
-// Schemas that follow Standard Schema, of each library that our documents name: they check what comes and goes, may change
-// it, and are told to agents as JSON Schema.
+// Schemas that follow Standard Schema, of each library that our documents name: they check what
+// comes and goes, may change it, and are told to agents as JSON Schema.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';

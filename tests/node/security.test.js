@@ -1,4 +1,5 @@
-// Lists that promise only what a test holds: SECURITY.md, and the attacks of tests/threats.md. The tests that they name exist.
+// Lists that promise only what a test holds: SECURITY.md, and the attacks of tests/threats.md. The
+// tests that they name exist.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertTestsExist, hasTest, namedTestsIn, read } from '../support/named-tests.js';

@@ -28,7 +28,10 @@ const untilAborted = (_params, { signal }) =>
     signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
   );
 
-/** An app whose agent a test plays, with a session. @param {Record<string, unknown>} [features] beside progress */
+/**
+ * An app whose agent a test plays, with a session.
+ * @param {Record<string, unknown>} [features] beside progress
+ */
 async function played(capabilities, features, options) {
   const { port1, port2 } = new MessageChannel();
   const exposed = expose({ app: APP, capabilities }, { port: port1, ...options });

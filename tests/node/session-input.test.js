@@ -1,4 +1,5 @@
-// Params that flow: what an agent streams reaches the handler chunk by chunk, over every transport, and ends with the call.
+// Params that flow: what an agent streams reaches the handler chunk by chunk, over every transport,
+// and ends with the call.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { describe, test } from 'node:test';

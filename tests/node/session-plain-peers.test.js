@@ -1,5 +1,5 @@
-// Peers as they are found: agents and apps that speak the published protocol with their own habits, over a
-// MessagePort and through `window.abp`.
+// Peers as they are found: agents and apps that speak the published protocol with their own habits,
+// over a MessagePort and through `window.abp`.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

@@ -1,4 +1,5 @@
-// A question belongs to the call whose handler asks it: when the call is stopped, the agent's dialog goes away, too.
+// A question belongs to the call whose handler asks it: when the call is stopped, the agent's
+// dialog goes away, too.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { TRANSPORTS } from '../contracts/channels.js';

@@ -1,4 +1,5 @@
-// What is refused at the door, and what is let go at the end. Each of these held by a line that no test missed.
+// What is refused at the door, and what is let go at the end. Each of these held by a line that no
+// test missed.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -14,7 +15,10 @@ const APP = { id: 'a.b', name: 'A', version: '1' };
 const AGENT = { agent: { name: 'a', version: '1' } };
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Collects until none of these is left. A reference that is kept hangs the test, which the runner ends. */
+/**
+ * Collects until none of these is left. A reference that is kept hangs the test, which the runner
+ * ends.
+ */
 async function gone(references) {
   while (references.some((reference) => reference.deref())) {
     await turn();

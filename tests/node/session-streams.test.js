@@ -1,5 +1,5 @@
-// Results that flow: what a generator yields reaches its reader chunk by chunk, over every transport, and the call still has
-// one outcome.
+// Results that flow: what a generator yields reaches its reader chunk by chunk, over every
+// transport, and the call still has one outcome.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AbpError, connect, expose, transfer } from '../../packages/main/src/index.js';

@@ -1,5 +1,5 @@
-// What arrives is the value as it was when it was given, whatever becomes of it afterwards: over every way, in both
-// directions, for all that is sent.
+// What arrives is the value as it was when it was given, whatever becomes of it afterwards: over
+// every way, in both directions, for all that is sent.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expose } from '../../packages/main/src/index.js';
@@ -48,7 +48,8 @@ const shared = new Map();
 
 const CAPABILITIES = {
   stream: ({ kind }) => refilling(kind),
-  // Gives its result so many microtasks after the one before: in the same turn, but when that was taken.
+  // Gives its result so many microtasks after the one before: in the same turn, but when that was
+  // taken.
   async result({ kind, n, microtasks }) {
     const [make, set] = REUSED[kind];
     if (!shared.has(kind)) shared.set(kind, make());

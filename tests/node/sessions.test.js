@@ -209,7 +209,8 @@ describe('the agent', () => {
       const options = { agent: AGENT, timeout: 0, signal: controller.signal, trace: () => {} };
       let close;
       const closed = new Promise((resolve) => (close = resolve));
-      // Later than it opens and sooner than the code of traces is loaded. At other moments it ends in the same way.
+      // Later than it opens and sooner than the code of traces is loaded. At other moments it ends
+      // in the same way.
       const abort = async () => {
         for (let i = 0; i < 40; i++) await undefined;
         controller.abort(new Error('no more'));

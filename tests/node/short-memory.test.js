@@ -1,5 +1,5 @@
-// Cores that cannot have more memory: what does not fit is refused with a typed error, what runs goes on, and what is given
-// back serves the next.
+// Cores that cannot have more memory: what does not fit is refused with a typed error, what runs
+// goes on, and what is given back serves the next.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limitMemory } from '../support/little-memory.js';

@@ -1,4 +1,5 @@
-// docs/protocol.md suffices for a stranger: peers written from it alone (tests/plain/stranger.js) beside ours.
+// docs/protocol.md suffices for a stranger: peers written from it alone (tests/plain/stranger.js)
+// beside ours.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';

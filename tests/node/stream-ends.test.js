@@ -76,7 +76,11 @@ const ENDLESS = {
   },
 };
 
-/** A ReadableStream without an end. @param {() => void} began @param {(reason: unknown) => unknown} cancel */
+/**
+ * A ReadableStream without an end.
+ * @param {() => void} began
+ * @param {(reason: unknown) => unknown} cancel
+ */
 const readable = (began, cancel) =>
   new ReadableStream({
     async pull(controller) {
@@ -87,7 +91,11 @@ const readable = (began, cancel) =>
     cancel,
   });
 
-/** An iterator without an end. @param {() => void} began @param {(reason: unknown) => unknown} end */
+/**
+ * An iterator without an end.
+ * @param {() => void} began
+ * @param {(reason: unknown) => unknown} end
+ */
 const iterator = (began, end) => ({
   [Symbol.asyncIterator]: () => ({
     async next() {
@@ -99,7 +107,10 @@ const iterator = (began, end) => ({
   }),
 });
 
-/** Sources that break when they are told to end, and what is told of them: as of a handler that throws the same. */
+/**
+ * Sources that break when they are told to end, and what is told of them: as of a handler that
+ * throws the same.
+ */
 const BREAKING = {
   'a ReadableStream whose cancel fails': [
     'failed',

@@ -158,7 +158,10 @@ for (const upgrade of ['frames', 'none']) {
   });
 }
 
-/** Plays a bit of everything, and tells what messages each side has seen, without what each session has of its own. */
+/**
+ * Plays a bit of everything, and tells what messages each side has seen, without what each session
+ * has of its own.
+ */
 async function seen(upgrade) {
   channel = new MessageChannel();
   // Each chunk is half of such a window, and granted.

@@ -1,5 +1,5 @@
-// The rules of the protocol over every channel: this library on both sides, and each side against a plain peer
-// that shares no code with it.
+// The rules of the protocol over every channel: this library on both sides, and each side against a
+// plain peer that shares no code with it.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CHANNELS, MODES } from '../contracts/channels.js';

@@ -38,7 +38,10 @@ test('what waits for a listener is bounded: with more, the connection is given u
   assert.deepEqual([log[1024][0], log[1024][1].code], ['closed', 'RATE_LIMITED']);
 });
 
-/** A port, or a worker, that says what is asked of it: of an event target, or of an emitter by this name for `off`. */
+/**
+ * A port, or a worker, that says what is asked of it: of an event target, or of an emitter by this
+ * name for `off`.
+ */
 function listened(off) {
   const listeners = new Set();
   const posted = [];

@@ -1,4 +1,5 @@
-// A frame that cannot be read may have held calls, results and cancels. Nobody waits for these: the session ends, and both sides say why.
+// A frame that cannot be read may have held calls, results and cancels. Nobody waits for these: the
+// session ends, and both sides say why.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expose } from '../../packages/main/src/index.js';

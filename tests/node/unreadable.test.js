@@ -1,5 +1,5 @@
-// What a handler gives may throw when it is read, and may say something else the next time: its call fails with an answer, and nobody
-// else notices.
+// What a handler gives may throw when it is read, and may say something else the next time: its
+// call fails with an answer, and nobody else notices.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { openPair } from '../support/pair.js';

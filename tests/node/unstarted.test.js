@@ -1,4 +1,5 @@
-// A call whose handler waits for something before it begins: whatever ends it meanwhile ends it at once, and it never ran.
+// A call whose handler waits for something before it begins: whatever ends it meanwhile ends it at
+// once, and it never ran.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
@@ -14,7 +15,10 @@ afterEach(() => {
   pair = undefined;
 });
 
-/** Params that are checked for as long as a test likes: `asked` resolves when the first check begins. */
+/**
+ * Params that are checked for as long as a test likes: `asked` resolves when the first check
+ * begins.
+ */
 function slowCheck() {
   const it = { ran: 0 };
   it.asked = new Promise((resolve) => (it.begin = resolve));
@@ -127,7 +131,8 @@ test('it gives its place back at once, and the next one begins', async () => {
 
 for (const way of ['a port with frames', 'a port with messages', 'a WebSocket']) {
   /**
-   * Two calls whose time is over at once make room for two that wait; the first of these does something at once.
+   * Two calls whose time is over at once make room for two that wait; the first of these does
+   * something at once.
    * @param {import('node:test').TestContext} t
    * @param {(pair: any) => unknown} act
    */

@@ -1,5 +1,5 @@
-// What becomes of the values that a call carries: what is moved, what a chunk counts as, what a handler's error and a caller's
-// reason are on the other side.
+// What becomes of the values that a call carries: what is moved, what a chunk counts as, what a
+// handler's error and a caller's reason are on the other side.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { AbpError, transfer } from '../../packages/main/src/index.js';
@@ -187,7 +187,8 @@ describe('what a handler throws is the error of its call:', () => {
       new DOMException('no', 'SecurityError'),
       { code: 'PERMISSION_REQUIRED', message: 'no', retryable: true },
     ],
-    // An error of the protocol has a code and says whether it may be tried again; an object that is no error may be silent of that.
+    // An error of the protocol has a code and says whether it may be tried again; an object that is
+    // no error may be silent of that.
     [
       { code: 'OWN', message: 'm' },
       { ...failed('m'), code: 'OWN' },

@@ -1,5 +1,5 @@
-// How long JavaScript itself waits, at exact values on a clock that is held. What the core waits for (grace, heartbeat, what
-// is remembered) is in limits.test.js.
+// How long JavaScript itself waits, at exact values on a clock that is held. What the core waits
+// for (grace, heartbeat, what is remembered) is in limits.test.js.
 import assert from 'node:assert/strict';
 import { before, describe, mock, test } from 'node:test';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';
@@ -25,7 +25,10 @@ const busy = (more) => ({
   error: { code: 'BUSY', message: 'busy', retryable: true, ...more },
 });
 
-/** Chance is this, and `next` fails unless something more is done after exactly so many ms, by a clock that is held. */
+/**
+ * Chance is this, and `next` fails unless something more is done after exactly so many ms, by a
+ * clock that is held.
+ */
 function timed(t, done, random) {
   const clock = useClock(t);
   t.mock.method(Math, 'random', () => random);
@@ -44,7 +47,10 @@ function timed(t, done, random) {
 }
 
 describe('a lost session is begun again', () => {
-  /** A client of which `opened` says how often it has tried to begin its session again, which fails as long as `isBroken`. */
+  /**
+   * A client of which `opened` says how often it has tried to begin its session again, which fails
+   * as long as `isBroken`.
+   */
   async function lost(t, reconnect, random, { error = new Error('no way'), lasted = 0 } = {}) {
     const exposed = expose({ app: APP, capabilities: {} }, { origins: [] });
     closeAfter(() => exposed.close());
@@ -129,7 +135,10 @@ describe('a lost session is begun again', () => {
 });
 
 describe('a call that failed is made again', () => {
-  /** A call to an app that answers each attempt with the same response. `made` gets the time that each says it has. */
+  /**
+   * A call to an app that answers each attempt with the same response. `made` gets the time that
+   * each says it has.
+   */
   async function failing(t, response, options, random = 0) {
     const { port1, port2 } = new MessageChannel();
     const raw = new Raw(port1);

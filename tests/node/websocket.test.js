@@ -1,5 +1,6 @@
-// WebSockets between an agent and an app, with a real server: what crosses, what is refused, and what becomes of
-// everybody when a socket fails. Raw peers speak the protocol by hand and share no code with js/.
+// WebSockets between an agent and an app, with a real server: what crosses, what is refused, and
+// what becomes of everybody when a socket fails. Raw peers speak the protocol by hand and share no
+// code with js/.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,12 +1,16 @@
-// To whom window messages are posted: what goes to an iframe is read by whatever document is in it then. And what is noticed of that
-// document's end. What engines do is in tests/browser/frames.test.js.
+// To whom window messages are posted: what goes to an iframe is read by whatever document is in it
+// then. And what is noticed of that document's end. What engines do is in
+// tests/browser/frames.test.js.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { useClock } from '../support/clock.js';
 import { FramedApp, ORIGIN } from '../support/page.js';
 import { closeAfter } from '../support/pair.js';
 
-/** The trees that are observed now; `changed` says that something in them has changed. There is one observer for all frames. */
+/**
+ * The trees that are observed now; `changed` says that something in them has changed. There is one
+ * observer for all frames.
+ */
 const observed = { roots: [], changed() {} };
 class MutationObserver {
   constructor(changed) {
@@ -21,7 +25,10 @@ class MutationObserver {
   }
 }
 
-/** An app in an iframe; `posted` has the type of each message that was posted to it, its target and what was moved. */
+/**
+ * An app in an iframe; `posted` has the type of each message that was posted to it, its target and
+ * what was moved.
+ */
 function framed(t, frame) {
   const app = new FramedApp(t, frame, { MutationObserver });
   const posted = [];

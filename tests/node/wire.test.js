@@ -1,5 +1,6 @@
-// The wire as a peer sees it: what a message and an entry of a frame mean when they come, what goes, and what is made of what is
-// no message of the protocol. The peer is played by hand, at the other end of a port.
+// The wire as a peer sees it: what a message and an entry of a frame mean when they come, what
+// goes, and what is made of what is no message of the protocol. The peer is played by hand, at the
+// other end of a port.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose, transfer } from '../../packages/main/src/index.js';
@@ -13,7 +14,9 @@ const FEATURES = {
 /** Both forms in which things are said, by what was agreed on. */
 const FORMS = { messages: FEATURES, frames: { ...FEATURES, 'bridge.frames': true } };
 
-/** What is said next: the type and the payload of a message, or an entry; without what is measured. */
+/**
+ * What is said next: the type and the payload of a message, or an entry; without what is measured.
+ */
 async function heard(raw) {
   const said = await raw.next();
   if (!Array.isArray(said)) return [said.type, withoutTime(said.payload)];

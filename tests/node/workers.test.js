@@ -1,4 +1,5 @@
-// An app in a worker thread, and its agent outside: what is pending settles when the thread ends, however it ends.
+// An app in a worker thread, and its agent outside: what is pending settles when the thread ends,
+// however it ends.
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { describe, mock, test } from 'node:test';

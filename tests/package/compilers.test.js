@@ -1,4 +1,5 @@
-// The package from TypeScript, by the compilers that COMPILERS names: the newest, and the oldest that serves.
+// The package from TypeScript, by the compilers that COMPILERS names: the newest, and the oldest
+// that serves.
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,7 +56,8 @@ export const connecting = (iframe: HTMLIFrameElement) => connect(iframe, ${optio
     };
     const agent = "agent: { name: 'x', version: '1' }";
     assert.equal(said(`{ origin: 'https://app.example', ${agent} }`), '');
-    // What is said last is what it comes to; the oldest compiler goes through all kinds of targets before.
+    // What is said last is what it comes to; the oldest compiler goes through all kinds of targets
+    // before.
     const last = (/** @type {string} */ text) => text.slice(text.lastIndexOf('verload'));
     assert.match(last(said(`{ ${agent} }`)), /Property 'origin' is missing/);
     const misspelt = last(said(`{ orgin: 'https://app.example', ${agent} }`));

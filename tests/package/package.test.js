@@ -1,5 +1,5 @@
-// The package as a stranger gets it: packed, installed into an empty project, and used in Node, through
-// esbuild, through Vite, and in a page without a bundler.
+// The package as a stranger gets it: packed, installed into an empty project, and used in Node,
+// through esbuild, through Vite, and in a page without a bundler.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -267,7 +267,8 @@ for (const [folder, entries] of [
   test(`each file of dist/${folder} has its source map with the sources inside`, () => {
     const built = join(project, 'node_modules/abp-bridge/dist', folder);
     const names = readdirSync(built, { recursive: true }).filter(
-      // What was made from C has no source to lead to, that of copies is in another map, and files that stand alone are not to be read.
+      // What was made from C has no source to lead to, that of copies is in another map, and files
+      // that stand alone are not to be read.
       (name) =>
         /\.js$/.test(name) &&
         !/-(js|wasm|door)\b|\blater-|bundle/.test(name) &&

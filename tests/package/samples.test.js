@@ -1,5 +1,5 @@
-// What a stranger begins with, as it is written: the tutorial, the recipe of a stop button, and a template by its command. Each in a
-// page, by who presses a button twice.
+// What a stranger begins with, as it is written: the tutorial, the recipe of a stop button, and a
+// template by its command. Each in a page, by who presses a button twice.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,7 +35,10 @@ after(async () => {
   rmSync(project, { recursive: true, force: true });
 });
 
-/** Two ports that nobody listened to a moment ago. @returns {Promise<number[]>} */
+/**
+ * Two ports that nobody listened to a moment ago.
+ * @returns {Promise<number[]>}
+ */
 async function freePorts() {
   const servers = [createServer(), createServer()];
   const ports = servers.map(async (server) => {

@@ -1,6 +1,7 @@
 /**
- * Plain apps that implement `window.abp` in their own page, written from the protocol's text alone. They share
- * no code with js/. The oddities are those that the text allows, by silence or by contradicting itself.
+ * Plain apps that implement `window.abp` in their own page, written from the protocol's text alone.
+ * They share no code with js/. The oddities are those that the text allows, by silence or by
+ * contradicting itself.
  */
 
 const failure = (code, message, more) => ({
@@ -13,16 +14,20 @@ const CANCELLED = failure('CANCELLED', 'cancelled', { cancelled: true });
 /**
  * @param {Record<string, (params: any, context: any) => any>} handlers
  * @param {object} odd
- * @param {'object' | 'false' | 'throws' | 'none' | 'alias' | 'boolean' | 'silent'} [odd.cancel] takes an object; always answers
- *   `false`; throws; is not there; is `__abp_cancel` instead; answers with a bare boolean; answers with nothing
- * @param {'sync' | 'empty' | 'envelope' | 'throws' | 'none' | 'hangs'} [odd.list] what `listCapabilities` does
+ * @param {'object' | 'false' | 'throws' | 'none' | 'alias' | 'boolean' | 'silent'} [odd.cancel]
+ *   takes an object; always answers `false`; throws; is not there; is `__abp_cancel` instead;
+ *   answers with a bare boolean; answers with nothing
+ * @param {'sync' | 'empty' | 'envelope' | 'throws' | 'none' | 'hangs'} [odd.list] what
+ *   `listCapabilities` does
  * @param {'few' | 'none'} [odd.capabilities] what `initialize` says of them
- * @param {'fails' | 'throws'} [odd.sample] takes the protocol's sample at its word, which aborts with the reason as it
- *   is and knows a cancelled call by the error's name: one with a string for a reason has failed, or throws
+ * @param {'fails' | 'throws'} [odd.sample] takes the protocol's sample at its word, which aborts
+ *   with the reason as it is and knows a cancelled call by the error's name: one with a string for
+ *   a reason has failed, or throws
  * @param {boolean} [odd.strict] whether it refuses a second session
  * @param {boolean} [odd.noCallId] whether it knows calls by no id
- * @param {string[]} [odd.emit] how it tells the agent: `globals`, `legacy` (`__abpOn…`), `notify` (one callback that
- *   takes { method, params }), `property` (`abp.onProgress = …`), `registrar` (`abp.onProgress(…)`)
+ * @param {string[]} [odd.emit] how it tells the agent: `globals`, `legacy` (`__abpOn…`), `notify`
+ *   (one callback that takes { method, params }), `property` (`abp.onProgress = …`), `registrar`
+ *   (`abp.onProgress(…)`)
  * @returns {any} `window.abp`
  */
 export function plainPage(handlers, odd = {}) {

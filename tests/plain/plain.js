@@ -1,6 +1,7 @@
 /**
- * A plain ABP agent and a plain ABP app, written from the protocol's text alone. They share no code with
- * js/ and know nothing beyond what is published: no port, no frames. A channel is `{ post, listen }`.
+ * A plain ABP agent and a plain ABP app, written from the protocol's text alone. They share no code
+ * with js/ and know nothing beyond what is published: no port, no frames. A channel is
+ * `{ post, listen }`.
  */
 
 /** @param {Window} target */
@@ -142,7 +143,8 @@ export function plainApp(channel, handlers, odd = {}) {
     running.delete(callId);
     const cancelled = controller.signal.aborted && !odd.deaf && !odd.noop;
     done.set(callId, cancelled || payload.cancelled === true);
-    // As many published apps do, it forgets that it has accepted a cancel: what the handler came to is its answer.
+    // As many published apps do, it forgets that it has accepted a cancel: what the handler came to
+    // is its answer.
     answer(payload);
   }
   function cancel({ callId, reason }) {

@@ -1,6 +1,7 @@
 /**
- * An agent and an app that know what docs/protocol.md says of ports, signs of life, frames and streams, and share no code with
- * js/. A window is anything with `postMessage(message, transfer)` and `onmessage`.
+ * An agent and an app that know what docs/protocol.md says of ports, signs of life, frames and
+ * streams, and share no code with js/. A window is anything with `postMessage(message, transfer)`
+ * and `onmessage`.
  */
 
 const FEATURES = {

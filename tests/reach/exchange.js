@@ -1,4 +1,7 @@
-/** A call and a cancel. @param {import('abp-bridge').Client} client */
+/**
+ * A call and a cancel.
+ * @param {import('abp-bridge').Client} client
+ */
 export async function exchange(client) {
   const controller = new AbortController();
   const hanging = client.call('hang', {}, { signal: controller.signal });

@@ -1,11 +1,17 @@
-/** What a newcomer does: takes the samples out of the package's own documents, and adds only what they take for granted. */
+/**
+ * What a newcomer does: takes the samples out of the package's own documents, and adds only what
+ * they take for granted.
+ */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { build, transform } from 'esbuild';
 
-/** @param {string} project that has the package @param {string} path within the package */
+/**
+ * @param {string} project that has the package
+ * @param {string} path within the package
+ */
 const inPackage = (project, path) => join(project, 'node_modules/abp-bridge', path);
 
 /**
@@ -27,13 +33,21 @@ export function sample(project, document, language, words, places = {}) {
   }, found[0]);
 }
 
-/** A program in Node, as JavaScript. @param {string} path @param {string} code in TypeScript */
+/**
+ * A program in Node, as JavaScript.
+ * @param {string} path
+ * @param {string} code in TypeScript
+ */
 export async function writeProgram(path, code) {
   const { code: script } = await transform(code, { loader: 'ts' });
   writeFileSync(path, script);
 }
 
-/** One file of a script and what it imports. @param {string} project @param {string} contents */
+/**
+ * One file of a script and what it imports.
+ * @param {string} project
+ * @param {string} contents
+ */
 export async function bundled(project, contents) {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: project, loader: 'js' },

@@ -173,7 +173,8 @@ test('in a Cloudflare Worker, with the core as WebAssembly', async () => {
 });
 
 test('through Next.js: in a page, while it is rendered ahead, and on the server', async () => {
-  // Its bundler takes nothing from outside of a root, not even through links: so all is in the repository.
+  // Its bundler takes nothing from outside of a root, not even through links: so all is in the
+  // repository.
   const folder = join(root, 'build/reach-next');
   rmSync(folder, { recursive: true, force: true });
   cpSync(join(here, 'next'), folder, { recursive: true });

@@ -18,7 +18,10 @@ const outcome = [await smoke(), await entries(), await exchange(client)].join();
 console.log(JSON.stringify({ outcome, instances: globalThis.instances }));
 process.exit();
 
-/** Deno's own server. @returns {number} its port */
+/**
+ * Deno's own server.
+ * @returns {number} its port
+ */
 function serveDeno() {
   const { Deno } = globalThis;
   const handle = (request) => {
@@ -29,7 +32,10 @@ function serveDeno() {
   return Deno.serve({ port: 0, onListen() {} }, handle).addr.port;
 }
 
-/** A server of the package ws. @returns {Promise<number>} its port */
+/**
+ * A server of the package ws.
+ * @returns {Promise<number>} its port
+ */
 async function serveWs() {
   const server = new WebSocketServer({ port: 0 }).on('connection', accept);
   await once(server, 'listening');

@@ -1,4 +1,5 @@
-// What a page downloads stays within its budget, whichever bundler makes the page: whoever adds, takes away as much.
+// What a page downloads stays within its budget, whichever bundler makes the page: whoever adds,
+// takes away as much.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * What this process holds on to, as far as one can see it from outside: timers, listeners of the page and of the process, ports
- * and sockets, objects of kinds that would be left over, and the memory of the cores. Imported before what it is to see.
+ * What this process holds on to, as far as one can see it from outside: timers, listeners of the
+ * page and of the process, ports and sockets, objects of kinds that would be left over, and the
+ * memory of the cores. Imported before what it is to see.
  */
 import { EventEmitter } from 'node:events';
 import * as v8 from 'node:v8';
@@ -29,7 +30,10 @@ globalThis.clearTimeout = (timer) => {
 const memories = [];
 const { Instance } = WebAssembly;
 WebAssembly.Instance = class extends Instance {
-  /** @param {WebAssembly.Module} module @param {WebAssembly.Imports} imports */
+  /**
+   * @param {WebAssembly.Module} module
+   * @param {WebAssembly.Imports} imports
+   */
   constructor(module, imports) {
     super(module, imports);
     memories.push(/** @type {WebAssembly.Memory} */ (this.exports.memory));
@@ -54,7 +58,10 @@ const KINDS = { AbortSignal, CoreDriver, EventEmitter, Receiver };
 /** What lasts until somebody ends it, of the resources of Node. */
 const LASTING = /Port|Socket|Server|Worker|Timeout/;
 
-/** @param {string[]} names @returns {Record<string, number>} how often each occurs */
+/**
+ * @param {string[]} names
+ * @returns {Record<string, number>} how often each occurs
+ */
 function tally(names) {
   /** @type {Record<string, number>} */
   const counts = {};

@@ -6,7 +6,10 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc');
 
-/** A turn of the event loop: what has arrived is read. @returns {Promise<void>} */
+/**
+ * A turn of the event loop: what has arrived is read.
+ * @returns {Promise<void>}
+ */
 export const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Collects what nobody has any more, and lets what waits for that have its turn. */
@@ -21,17 +24,27 @@ export class MemorySamples {
   #taken = [];
   #every;
 
-  /** @param {number} things that are made in the whole run @param {number} samples */
+  /**
+   * @param {number} things that are made in the whole run
+   * @param {number} samples
+   */
   constructor(things, samples) {
     this.#every = things / samples;
   }
 
-  /** Whether it is time for a sample. @param {number} made so many things were made */
+  /**
+   * Whether it is time for a sample.
+   * @param {number} made so many things were made
+   */
   isDue(made) {
     return made >= this.#every * (this.#taken.length + 1);
   }
 
-  /** Takes a sample if it is time for one. @param {number} made so many things were made @returns {Promise<boolean>} whether it was */
+  /**
+   * Takes a sample if it is time for one.
+   * @param {number} made so many things were made
+   * @returns {Promise<boolean>} whether it was
+   */
   async take(made) {
     if (!this.isDue(made)) return false;
     await collect();
@@ -41,9 +54,10 @@ export class MemorySamples {
   }
 
   /**
-   * Fails if memory grew. The first sample does not count: the engine still compiles, and learns shapes. A sample may fall just
-   * before a collection: the least of each third tells.
-   * @param {number} [part] of what there was early, by which it may be more for what engines keep of code
+   * Fails if memory grew. The first sample does not count: the engine still compiles, and learns
+   * shapes. A sample may fall just before a collection: the least of each third tells.
+   * @param {number} [part] of what there was early, by which it may be more for what engines keep
+   *   of code
    */
   assertFlat(part = 0) {
     const counted = this.#taken.slice(1);

@@ -1,7 +1,11 @@
 /** What is called in the sessions of a long life. */
 import { AbpError } from '../../packages/main/src/index.js';
 
-/** Lasts until it is told to stop. @param {AbortSignal} signal @returns {Promise<never>} */
+/**
+ * Lasts until it is told to stop.
+ * @param {AbortSignal} signal
+ * @returns {Promise<never>}
+ */
 export const untilAborted = (signal) =>
   new Promise((_resolve, reject) => {
     const stop = () => reject(signal.reason);

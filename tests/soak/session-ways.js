@@ -1,4 +1,7 @@
-/** Every way to an app or a peer that runs in Node: how a session over it is opened, used and broken. */
+/**
+ * Every way to an app or a peer that runs in Node: how a session over it is opened, used and
+ * broken.
+ */
 import { Worker } from 'node:worker_threads';
 import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
@@ -14,7 +17,10 @@ import { pageListeners } from './held.js';
 import { collect } from './memory.js';
 
 /**
- * @typedef {{ signal?: AbortSignal, id: string }} Given `signal` stops what would last; without it, it lasts until the session ends
+ * @typedef {object} Given `signal` stops what would last; without it, it lasts until the session
+ *   ends
+ * @property {AbortSignal} [signal]
+ * @property {string} id
  * @typedef {Record<string, (given: Given) => Promise<string>>} Uses each resolves with how it ended
  *
  * @typedef {object} Session
@@ -37,7 +43,11 @@ import { collect } from './memory.js';
 /** @param {any} response of the protocol */
 const told = ({ success, error }) => (success ? 'completed' : error.code);
 
-/** Reads a stream, or so many chunks of it. @param {any} stream @param {number} [count] */
+/**
+ * Reads a stream, or so many chunks of it.
+ * @param {any} stream
+ * @param {number} [count]
+ */
 async function read(stream, count) {
   try {
     for await (const chunk of stream) if (chunk + 1 === count) break;
@@ -60,7 +70,11 @@ const OF_TASKS = [
   ...['DISCONNECTED', 'INTERNAL_ERROR'],
 ];
 
-/** What an agent does with an app. @param {any} client @returns {Uses} */
+/**
+ * What an agent does with an app.
+ * @param {any} client
+ * @returns {Uses}
+ */
 export const usesOf = (client) => ({
   echo: async () => told(await client.call('echo', { text: 'some text' })),
   fails: async () => told(await client.call('fails')),
@@ -130,7 +144,10 @@ function foreignApp() {
   };
 }
 
-/** @param {any} client @returns {Session['breaks']} */
+/**
+ * @param {any} client
+ * @returns {Session['breaks']}
+ */
 const agentBreaks = (client) => ({ 'the agent closes': () => client.close() });
 
 /**
@@ -178,7 +195,10 @@ const over = (ends, options, app) => ({
 const HOST = 'https://agent.example';
 const SHOWN = 'https://app.example';
 
-/** A window: what is posted to it is heard by this page, which stands for both. @param {() => object} from */
+/**
+ * A window: what is posted to it is heard by this page, which stands for both.
+ * @param {() => object} from
+ */
 const windowOf = (from) => ({
   postMessage(/** @type {any} */ message, /** @type {any} */ { transfer = [] }) {
     const ports = transfer.filter((/** @type {unknown} */ part) => part instanceof MessagePort);
@@ -330,7 +350,10 @@ const view = {
 /** Sessions of one worker before it may be terminated. */
 const OF_ONE_WORKER = 20;
 
-/** Sessions that begin in one worker thread, one after the other, until it is terminated. @type {Way} */
+/**
+ * Sessions that begin in one worker thread, one after the other, until it is terminated.
+ * @type {Way}
+ */
 const inThread = {
   ends: OF_APPS,
   costs: 5,
@@ -372,7 +395,10 @@ const inThread = {
   },
 };
 
-/** @param {'acp' | 'lsp' | 'mcp'} dialect @returns {Way} */
+/**
+ * @param {'acp' | 'lsp' | 'mcp'} dialect
+ * @returns {Way}
+ */
 const peers = (dialect) => ({
   ends: OF_PEERS,
   async begin() {
@@ -423,7 +449,10 @@ const peers = (dialect) => ({
   },
 });
 
-/** What an A2A agent does with a message: its text says which. @param {any} context */
+/**
+ * What an A2A agent does with a message: its text says which.
+ * @param {any} context
+ */
 async function execute({ message, signal, emitArtifact }) {
   const [{ text }] = message.parts;
   if (text === 'fails') throw new AbpError('OPERATION_FAILED', 'no');
@@ -431,7 +460,10 @@ async function execute({ message, signal, emitArtifact }) {
   if (text === 'lasts') await untilAborted(signal);
 }
 
-/** @param {any} client @returns {Uses} */
+/**
+ * @param {any} client
+ * @returns {Uses}
+ */
 const tasksOf = (client) => {
   const run = async (/** @type {string} */ text, /** @type {any} */ options, leaves = false) => {
     const stream = client.subscribe(text, options);
@@ -486,7 +518,8 @@ const tasks = {
         };
       },
       breakAll: () => server.close(),
-      // The tables of agents and clients are given back when they are collected, which the engine does when it likes.
+      // The tables of agents and clients are given back when they are collected, which the engine
+      // does when it likes.
       close() {
         server.close();
         return collect();

@@ -1,6 +1,6 @@
-// Sessions that are opened, used and broken at random, over every way there is: each call ends, and of a session that has ended
-// nothing is left. `npm run soak` makes a hundred thousand by each way; SEED says which, WAY chooses
-// those whose names have it.
+// Sessions that are opened, used and broken at random, over every way there is: each call ends, and
+// of a session that has ended nothing is left. `npm run soak` makes a hundred thousand by each way;
+// SEED says which, WAY chooses those whose names have it.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { after, test } from 'node:test';
@@ -15,7 +15,10 @@ const SEED = Number(process.env.SEED ?? 1);
 /** Sessions at once. */
 const GROUP = 20;
 const SAMPLES = 12;
-/** Bytes by which the memory of a core may grow late in a run: of each session a few hundred bytes would be more. */
+/**
+ * Bytes by which the memory of a core may grow late in a run: of each session a few hundred bytes
+ * would be more.
+ */
 const CHANCE = 4 * 65_536;
 /** ms in which whatever has ended is gone, however busy the machine is. */
 const PATIENCE = 600_000;
@@ -42,7 +45,10 @@ async function soon(promise, what) {
   }
 }
 
-/** Waits until what is under way has ended. @param {object} expected what is held then */
+/**
+ * Waits until what is under way has ended.
+ * @param {object} expected what is held then
+ */
 async function quiet(expected) {
   for (const end = performance.now() + PATIENCE; performance.now() < end;) {
     if (isDeepStrictEqual(held(), expected)) break;

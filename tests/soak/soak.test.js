@@ -1,5 +1,5 @@
-// A long life: calls by the million, a realistic part of them cancelled, timed out, refused or cut off, and
-// memory that stays as it was. `npm run soak` makes ten million calls.
+// A long life: calls by the million, a realistic part of them cancelled, timed out, refused or cut
+// off, and memory that stays as it was. `npm run soak` makes ten million calls.
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { test } from 'node:test';

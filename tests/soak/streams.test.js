@@ -1,5 +1,6 @@
-// Streams that are cut off at random, in every way in which one can end: each generator unwinds, each stream settles
-// once, and nothing of it is left. `npm run soak` makes a hundred thousand; SEED says which.
+// Streams that are cut off at random, in every way in which one can end: each generator unwinds,
+// each stream settles once, and nothing of it is left. `npm run soak` makes a hundred thousand;
+// SEED says which.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';

@@ -80,8 +80,8 @@ export const movable = made(
 );
 
 /**
- * Anything at all, most of it not to be cloned, some of it not even to be looked at: so this is a function
- * that makes it.
+ * Anything at all, most of it not to be cloned, some of it not even to be looked at: so this is a
+ * function that makes it.
  */
 export const anything = fc.oneof(
   { weight: 3, arbitrary: cloneable.map((value) => () => value) },
@@ -176,7 +176,10 @@ function placesIn(value, seen = new Set()) {
   return Object.keys(value).flatMap((key) => [[value, key], ...placesIn(value[key], seen)]);
 }
 
-/** Frames: entries of four, any of whose places may hold anything, and now and then of another length. */
+/**
+ * Frames: entries of four, any of whose places may hold anything, and now and then of another
+ * length.
+ */
 export const frames = (values, names) => {
   const key = fc.oneof(fc.integer({ min: 0, max: 5 }), text, values);
   const entry = fc.tuple(

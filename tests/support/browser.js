@@ -1,8 +1,9 @@
 /**
- * A real browser, and pages on two sites: the host on http://127.0.0.1:A, the app on http://localhost:B.
+ * A real browser, and pages on two sites: the host on http://127.0.0.1:A, the app on
+ * http://localhost:B.
  *
- * ENGINE chooses the browser (chromium, firefox, webkit); CORE=js serves the pages under the policy of MCP Apps,
- * which forbids WebAssembly.
+ * ENGINE chooses the browser (chromium, firefox, webkit); CORE=js serves the pages under the policy
+ * of MCP Apps, which forbids WebAssembly.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -124,7 +125,10 @@ export const ARGS = [
   ...['--disable-background-networking', '--disable-component-update', '--site-per-process'],
 ];
 
-/** Ms that a busy machine may need for whatever a driver does, and no test waits for unless something is wrong. */
+/**
+ * Ms that a busy machine may need for whatever a driver does, and no test waits for unless
+ * something is wrong.
+ */
 export const LONG = 300_000;
 
 /** @param {import('playwright-core').LaunchOptions} [options] */
@@ -141,7 +145,8 @@ export async function launch({ args = [], ...more } = {}) {
 }
 
 /**
- * A browser of Playwright or Puppeteer whose pages do not give up after 30 s what the machine has no time for.
+ * A browser of Playwright or Puppeteer whose pages do not give up after 30 s what the machine has
+ * no time for.
  * @template {any} T
  * @param {T} browser
  * @returns {T}
@@ -205,7 +210,9 @@ export async function frameAt(page, url) {
   }
 }
 
-/** The processes in which a browser's pages run, with the seconds of CPU time that each has used. */
+/**
+ * The processes in which a browser's pages run, with the seconds of CPU time that each has used.
+ */
 export async function renderers(browser) {
   if (browser.processes) return browser.processes();
   const session = await browser.newBrowserCDPSession();
@@ -215,8 +222,9 @@ export async function renderers(browser) {
 }
 
 /**
- * The process of a frame. Nothing says which it is, so the frame is kept busy until one has clearly worked more than any other.
- * How long that takes is measured in work, not in time: on a busy machine, a process that starts may do more in any time.
+ * The process of a frame. Nothing says which it is, so the frame is kept busy until one has clearly
+ * worked more than any other. How long that takes is measured in work, not in time: on a busy
+ * machine, a process that starts may do more in any time.
  */
 export async function processOf(browser, frame) {
   const before = new Map((await renderers(browser)).map(({ id, cpuTime }) => [id, cpuTime]));

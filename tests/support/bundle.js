@@ -25,8 +25,8 @@ const components = {
 };
 
 /**
- * Bundles the scripts of a folder, which share what they have in common: a page is a few requests then, not forty,
- * and most of what a browser run costs is requests.
+ * Bundles the scripts of a folder, which share what they have in common: a page is a few requests
+ * then, not forty, and most of what a browser run costs is requests.
  * @param {string} folder from the root of the repository
  * @returns {Promise<Map<string, string>>} texts by their paths on the server
  */

@@ -1,6 +1,7 @@
 /**
- * Watches the cores that are made while a test runs, from the driver (js/driver/instance.js): what memory their instance takes,
- * whether they have given theirs back, and what becomes of one that traps.
+ * Watches the cores that are made while a test runs, from the driver (js/driver/instance.js): what
+ * memory their instance takes, whether they have given theirs back, and what becomes of one that
+ * traps.
  */
 import { Instance } from '../../js/driver/instance.js';
 
@@ -42,7 +43,11 @@ export function watchCores(t) {
   return cores;
 }
 
-/** Makes an input of one core trap, as a module does that fails. @param {Watched} core @param {string} input */
+/**
+ * Makes an input of one core trap, as a module does that fails.
+ * @param {Watched} core
+ * @param {string} input
+ */
 export function trap({ instance: { x }, pointer }, input) {
   const { [input]: whole } = x;
   x[input] = (/** @type {number} */ at, /** @type {any[]} */ ...given) => {

@@ -1,6 +1,6 @@
 /**
- * Inputs of n parts, for tests/node/costs.test.js, which counts the steps that each takes. Each fails unless its input has
- * arrived.
+ * Inputs of n parts, for tests/node/costs.test.js, which counts the steps that each takes. Each
+ * fails unless its input has arrived.
  */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
@@ -20,7 +20,7 @@ const listOf = (n, make = (i) => ({ i })) => Array.from({ length: n }, (_, i) =>
 const objectOf = (n) => Object.fromEntries(listOf(n, (i) => [`member ${i}`, [i, 'x']]));
 const turn = () => new Promise(setImmediate);
 
-// --- Values ------------------------------------------------------------------------------------------
+// --- Values --------------------------------------------------------------------------------------
 
 const echo = (params) => params;
 /** Our app, and our agent, over the two ends of a transport. */
@@ -82,7 +82,7 @@ export const bytesInAnAnswerOfThePage = async (n) => {
   assert.equal((await abp.call('files')).data[n - 1].content, 'AAAA');
 };
 
-// --- Sessions ----------------------------------------------------------------------------------------
+// --- Sessions ------------------------------------------------------------------------------------
 
 async function rawAgent(capabilities, features = {}) {
   const { port1, port2 } = new MessageChannel();
@@ -184,7 +184,7 @@ export const capabilitiesThatChange = async (parts) => {
   assert.equal(await changes({ removed: names }), 0);
 };
 
-// --- Bytes -------------------------------------------------------------------------------------------
+// --- Bytes ---------------------------------------------------------------------------------------
 
 const readBy =
   (open) =>
@@ -210,7 +210,10 @@ export const headersWithoutALength = (n) => headers(['x\r\n\r\n'.repeat(n)], 0, 
 export const aHeaderInSingleBytes = (n) =>
   headers([...`Content-Length: ${n + 2}\r\n\r\n"${'x'.repeat(n)}"`], 1);
 
-/** A task that is followed by a stream of events, which comes in pieces; `noise` is what stands before the last event. */
+/**
+ * A task that is followed by a stream of events, which comes in pieces; `noise` is what stands
+ * before the last event.
+ */
 async function events(noise, count) {
   const id = { id: 't', contextId: 'c' };
   const eventOf = (result) => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
@@ -251,7 +254,7 @@ export const jsonRpcMessages = async (n) => {
   for (let i = 0; i < n; i++) await raw.next();
 };
 
-// --- Tasks in a store --------------------------------------------------------------------------------
+// --- Tasks in a store ----------------------------------------------------------------------------
 
 /** As many entries are read as there are: by a page of each kind, over and over. */
 export const pagesOfTasksInMemory = async (n) => {

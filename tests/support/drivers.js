@@ -1,6 +1,6 @@
 /**
- * An agent and an app that do what a transcript says. They run in Node and in pages, on this library or on
- * the plain peers: what they need is `client.call`, `client.cancel` and handlers.
+ * An agent and an app that do what a transcript says. They run in Node and in pages, on this
+ * library or on the plain peers: what they need is `client.call`, `client.cancel` and handlers.
  */
 
 const line = (...words) => words.filter((word) => word !== undefined && word !== '').join(' ');

@@ -1,6 +1,9 @@
 /** Frames as docs/protocol.md describes them, read without the code that is tested. */
 
-/** The entries of a frame, whether they came as values or as text (docs/protocol.md#as-text). @returns {any[][]} */
+/**
+ * The entries of a frame, whether they came as values or as text (docs/protocol.md#as-text).
+ * @returns {any[][]}
+ */
 export function entriesOf(frame) {
   const isText = typeof frame === 'string';
   const flat = isText ? JSON.parse(frame) : frame;

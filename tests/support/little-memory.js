@@ -1,12 +1,18 @@
 /**
- * For what is tried where memory is short: the library's cores can have no more than so much memory. In WebAssembly that is the maximum that a module
- * names; where the core is JavaScript, larger buffers cannot be had.
+ * For what is tried where memory is short: the library's cores can have no more than so much
+ * memory. In WebAssembly that is the maximum that a module names; where the core is JavaScript,
+ * larger buffers cannot be had.
  */
 const PAGES = 7;
 const PAGE = 65_536;
 const MEMORY = 5; // the section of a module
 
-/** Reads an unsigned LEB128. @param {Uint8Array} bytes @param {number} at @returns {[value: number, end: number]} */
+/**
+ * Reads an unsigned LEB128.
+ * @param {Uint8Array} bytes
+ * @param {number} at
+ * @returns {[value: number, end: number]}
+ */
 function read(bytes, at) {
   let value = 0;
   for (let shift = 0; ; shift += 7) {
@@ -21,7 +27,8 @@ function limit(bytes) {
   for (let at = 8; at < bytes.length;) {
     const [length, start] = read(bytes, at + 1);
     if (bytes[at] === MEMORY) {
-      const [, maximum] = read(bytes, start + 2); // after how many memories there are, and that it has a maximum
+      // After how many memories there are, and that it has a maximum.
+      const [, maximum] = read(bytes, start + 2);
       const [, end] = read(bytes, maximum);
       for (let i = maximum; i < end; i++)
         bytes[i] = (i === maximum ? PAGES : 0) | (i < end - 1 ? 128 : 0);

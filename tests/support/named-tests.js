@@ -1,6 +1,7 @@
 /**
- * Lists in Markdown whose items each name the tests that hold them, as lines "- `path`: "name"" below the item. The name is
- * that of a `test` or an `it` in JavaScript (with its `${…}`), of a cmocka test, or of a section of a transcript.
+ * Lists in Markdown whose items each name the tests that hold them, as lines "- `path`: "name""
+ * below the item. The name is that of a `test` or an `it` in JavaScript (with its `${…}`), of a
+ * cmocka test, or of a section of a transcript.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -31,7 +32,11 @@ export function namedTestsIn(text, start) {
     }));
 }
 
-/** @param {string} text of a file @param {string} path @param {string} name */
+/**
+ * @param {string} text of a file
+ * @param {string} path
+ * @param {string} name
+ */
 export function hasTest(text, path, name) {
   if (path.endsWith('.c')) return text.split(/\s/).includes(`${name}(void`);
   if (path.endsWith('.md')) return text.split('\n').includes(`## ${name}`);

@@ -1,4 +1,5 @@
-// node --import ./tests/support/no-wasm.js: what runs after it finds no WebAssembly, as in pages that forbid it.
+// node --import ./tests/support/no-wasm.js: what runs after it finds no WebAssembly, as in pages
+// that forbid it.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 

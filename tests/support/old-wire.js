@@ -1,6 +1,7 @@
 /**
- * What an agent and an app say to each other, recorded from one version of this library and played against another: one side
- * is the recording, the other lives. tests/transcripts/README.md says how a recording is made.
+ * What an agent and an app say to each other, recorded from one version of this library and played
+ * against another: one side is the recording, the other lives. tests/transcripts/README.md says how
+ * a recording is made.
  */
 import assert from 'node:assert/strict';
 import { entriesOf } from './frames.js';
@@ -8,7 +9,10 @@ import { entriesOf } from './frames.js';
 const APP = { id: 'old.new', name: 'Old and new', version: '1' };
 const AGENT = { name: 'agent', version: '1' };
 
-/** What both versions are asked to expose. @param {() => any} exposed what `expose` returned */
+/**
+ * What both versions are asked to expose.
+ * @param {() => any} exposed what `expose` returned
+ */
 const capabilitiesOf = (exposed) => ({
   echo: (params) => params,
   nothing() {},
@@ -130,7 +134,10 @@ export async function attend(connect, transport, upgrade) {
   return features;
 }
 
-/** A transport like a window's: it can carry ports. @param {MessagePort} port */
+/**
+ * A transport like a window's: it can carry ports.
+ * @param {MessagePort} port
+ */
 export function windowLike(port) {
   const transport = {
     carries: ['port', 'frames', 'liveness', 'streams'],
@@ -256,7 +263,10 @@ const withoutNews = (payload) => {
 /** What a reader grants depends on when it reads. */
 const isCredit = (said) => (Array.isArray(said) ? said[0] === 9 : said.type === 'bridge/credit');
 
-/** Leaves out what greetings say since, which an older side does not read. @param {any} said */
+/**
+ * Leaves out what greetings say since, which an older side does not read.
+ * @param {any} said
+ */
 function asOfThen(said) {
   if (!['initialize', 'initialize-result'].includes(said.type)) return said;
   const payload = { ...said.payload, features: { ...said.payload.features } };
@@ -272,7 +282,8 @@ function asOfThen(said) {
  * @param {string} recording
  * @param {'agent' | 'app'} live which side that is
  * @param {(transport: any) => unknown} start starts it
- * @returns {Promise<void>} settles when all was played; rejects where the live side says something else
+ * @returns {Promise<void>} settles when all was played; rejects where the live side says something
+ *   else
  */
 export async function play(recording, live, start) {
   const { port1, port2 } = new MessageChannel();

@@ -18,7 +18,11 @@ export const EXPECTED = `${SMOKE},42,200,0.1,BLOCKED,No worker could be started:
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript' };
 
-/** Runs npm in the repository. @param {string[]} args @returns {string} what it says */
+/**
+ * Runs npm in the repository.
+ * @param {string[]} args
+ * @returns {string} what it says
+ */
 export const npm = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
 
 /**
@@ -41,8 +45,8 @@ export const install = (cwd, ...files) =>
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...files], { cwd });
 
 /**
- * A new project that has the package, and scripts that use it. `PACKED` is the file, if it has been packed: packing
- * builds, so of tests that run at once only one may do it.
+ * A new project that has the package, and scripts that use it. `PACKED` is the file, if it has been
+ * packed: packing builds, so of tests that run at once only one may do it.
  * @returns {{ project: string, packed: string }} the folder, and the file of the package
  */
 export function newProject() {
@@ -60,7 +64,11 @@ export function newProject() {
   return { project, packed };
 }
 
-/** A page that runs a module, and its other elements. @param {string} script @param {string} [more] */
+/**
+ * A page that runs a module, and its other elements.
+ * @param {string} script
+ * @param {string} [more]
+ */
 export const pageOf = (script, more = '') =>
   `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${more}<script type="module" src="${script}"></script>`;
 
@@ -75,7 +83,10 @@ const imports = Object.fromEntries(
 /** Gives a page the entries by their names. */
 export const importMap = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
 
-/** A page without a bundler that is an app. @param {string} project */
+/**
+ * A page without a bundler that is an app.
+ * @param {string} project
+ */
 export function writeAppPage(project) {
   cpSync(join(root, 'tests/package/app.js'), join(project, 'app.js'));
   writeFileSync(join(project, 'app.html'), pageOf('/app.js', importMap));
@@ -121,7 +132,11 @@ export async function openPages(project) {
     browser,
     requested,
     url,
-    /** What a page has as its `outcome`, once it has one. @param {string} path @param {string} [origin] */
+    /**
+     * What a page has as its `outcome`, once it has one.
+     * @param {string} path
+     * @param {string} [origin]
+     */
     async outcomeOf(path, origin = url) {
       const page = await browser.newPage();
       const failed = new Promise((_resolve, reject) => page.on('pageerror', reject));

@@ -9,8 +9,9 @@ export const ORIGIN = 'https://app.example';
  * Makes this process a page until the test ends.
  * @param {import('node:test').TestContext} t
  * @param {Record<string, unknown>} [globals] what else the page has
- * @returns {{ say(type: string, event: unknown): void, types(): string[], post(source: unknown, origin: string, data: unknown, more?: object): void }}
- *   `say` tells those that listen, `types` says to what they do, and `post` is a window message
+ * @returns {{ say(type: string, event: unknown): void, types(): string[], post(source: unknown,
+ *   origin: string, data: unknown, more?: object): void }} `say` tells those that listen, `types`
+ *   says to what they do, and `post` is a window message
  */
 export function usePage(t, globals = {}) {
   let all = [];
@@ -43,7 +44,10 @@ export function usePage(t, globals = {}) {
   };
 }
 
-/** A window, which keeps what was posted to it. @param {object} [more] what else it shows */
+/**
+ * A window, which keeps what was posted to it.
+ * @param {object} [more] what else it shows
+ */
 export const windowOf = (more) => {
   const posted = [];
   return { posted, postMessage: (...given) => void posted.push(given), ...more };
@@ -54,8 +58,9 @@ export class FramedApp extends Peer {
   #hello;
   /**
    * @param {import('node:test').TestContext} t
-   * @param {{ origin?: string, src?: string, shows?: object, [attribute: string]: any }} [frame] the origin that is named for it, its
-   *   address, what the page sees in its window, and its attributes
+   * @param {{ origin?: string, src?: string, shows?: object, [attribute: string]: any }} [frame]
+   *   the origin that is named for it, its address, what the page sees in its window, and its
+   *   attributes
    * @param {Record<string, unknown>} [globals] what else the page has
    */
   constructor(
@@ -94,11 +99,19 @@ export class FramedApp extends Peer {
   connect(options) {
     return connect(this.iframe, { agent: AGENT, origin: this.origin, timeout: 0, ...options });
   }
-  /** What its window says to the page. @param {unknown} data @param {object} [more] of the message */
+  /**
+   * What its window says to the page.
+   * @param {unknown} data
+   * @param {object} [more] of the message
+   */
   say(data, more) {
     this.page.post(this.iframe.contentWindow, this.origin, data, { ports: [], ...more });
   }
-  /** Answers the handshake. @param {object} features @param {unknown[]} ports */
+  /**
+   * Answers the handshake.
+   * @param {object} features
+   * @param {unknown[]} ports
+   */
   async answer(features, ports = []) {
     const { id } = await this.next();
     const app = { id: 'a.b', name: 'A', version: '1' };

@@ -8,7 +8,10 @@ export const APP = { id: 'a.b', name: 'A', version: '1' };
 export const AGENT = { name: 'a', version: '1' };
 
 const closers = [];
-/** Calls it after the test; what is opened last is closed first. @param {() => unknown} close */
+/**
+ * Calls it after the test; what is opened last is closed first.
+ * @param {() => unknown} close
+ */
 export const closeAfter = (close) => void closers.push(close);
 afterEach(() => {
   for (const close of closers.splice(0).reverse()) close();
@@ -24,7 +27,8 @@ export function keepAlive() {
  * Opens both sides, which are closed after the test.
  * @param {Record<string, any>} capabilities
  * @param {object} [way]
- * @param {() => any} [way.ends] makes both ends of a transport (see contracts/channels.js); without it, a MessageChannel
+ * @param {() => any} [way.ends] makes both ends of a transport (see contracts/channels.js); without
+ *   it, a MessageChannel
  * @param {boolean} [way.driven] the app is in a page that is driven
  * @param {any} [way.app] options of `expose`
  * @param {any} [way.agent] options of `connect`

@@ -1,4 +1,5 @@
-// What is tried in realms that a page has patched, in Node and in browsers: it uses nothing but what it is given.
+// What is tried in realms that a page has patched, in Node and in browsers: it uses nothing but
+// what it is given.
 
 const DATE = '2026-01-02T03:04:05.000Z';
 const VALUES = [

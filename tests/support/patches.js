@@ -1,9 +1,13 @@
 /**
- * What pages have made of the language: each changes the realm that it runs in. They use nothing outside themselves, so that they can be
- * run in a page. Those of `AFTER` break what a page needs to load, and are only tried in pages that have loaded.
+ * What pages have made of the language: each changes the realm that it runs in. They use nothing
+ * outside themselves, so that they can be run in a page. Those of `AFTER` break what a page needs
+ * to load, and are only tried in pages that have loaded.
  */
 export const PATCHES = {
-  /** Prototype.js 1.6: lists, texts and numbers write themselves, and everything has methods that a loop over members finds. */
+  /**
+   * Prototype.js 1.6: lists, texts and numbers write themselves, and everything has methods that a
+   * loop over members finds.
+   */
   'an old Prototype.js'() {
     const written = (value) =>
       typeof value === 'object' && value !== null

@@ -10,7 +10,9 @@
 import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 
-/** How many calls are counted, and how many are made before: those load what is loaded on demand. */
+/**
+ * How many calls are counted, and how many are made before: those load what is loaded on demand.
+ */
 const CALLS = 200;
 const FIRST_CALLS = 5;
 /** A function that runs less often than this for each call is not counted: a timer may call it. */

@@ -2,8 +2,9 @@
 import ts from 'typescript-5';
 
 /**
- * The types that are met on the way from what modules export, and that none of these modules exports. Classes that cannot
- * be used as values are not looked into, and neither is what is marked `@internal`.
+ * The types that are met on the way from what modules export, and that none of these modules
+ * exports. Classes that cannot be used as values are not looked into, and neither is what is marked
+ * `@internal`.
  * @param {string[]} files the modules' declarations
  * @returns {string[]} their names, each with its file
  */

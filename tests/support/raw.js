@@ -1,4 +1,7 @@
-/** A peer that a test plays by hand: messages wait until the test asks for them. Subclasses say how to send. */
+/**
+ * A peer that a test plays by hand: messages wait until the test asks for them. Subclasses say how
+ * to send.
+ */
 export class Peer {
   #queue = [];
   #waiting = [];

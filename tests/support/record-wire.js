@@ -1,4 +1,5 @@
-// Records what a version of this library says to itself: node record-wire.js <its main module> <its version>
+// Records what a version of this library says to itself: node record-wire.js <its main module> <its
+// version>
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

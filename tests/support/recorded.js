@@ -25,7 +25,8 @@ const CAPABILITIES = {
 /**
  * @param {object} options
  * @param {'frames' | 'none'} [options.upgrade]
- * @param {ConstructorParameters<import('../../packages/inspector/src/recorder.js').Recorder>[0]} [options.recording]
+ * @param {ConstructorParameters<import('../../packages/inspector/src/recorder.js').Recorder>[0]}
+ *   [options.recording]
  * @returns {Promise<import('../../packages/inspector/src/recorder.js').Recorder>}
  */
 export async function recordSession({ upgrade = 'frames', recording } = {}) {

@@ -1,6 +1,6 @@
 /**
- * A side in Node for a page at the other end of a WebSocket: it does what the page tells it over a second one,
- * which the bridge does not see.
+ * A side in Node for a page at the other end of a WebSocket: it does what the page tells it over a
+ * second one, which the bridge does not see.
  */
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
@@ -8,7 +8,10 @@ import { connect, expose } from '../../packages/main/src/index.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { AgentDriver, AppDriver } from './drivers.js';
 
-/** @returns {Promise<{ url: string, close: () => void }>} where pages dial, with `?{serial, side, limits}` */
+/**
+ * @returns {Promise<{ url: string, close: () => void }>} where pages dial, with
+ *   `?{serial, side, limits}`
+ */
 export async function remote() {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');

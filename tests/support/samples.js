@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /**
- * Writes the samples in JavaScript and TypeScript to files, and a project of all of them. A sample whose first line is a
- * comment with a file's name gets that name, so that others of its document can import it.
+ * Writes the samples in JavaScript and TypeScript to files, and a project of all of them. A sample
+ * whose first line is a comment with a file's name gets that name, so that others of its document
+ * can import it.
  * @param {string} folder where; what is there is removed
  * @returns {{ project: string, count: number }} the project for `tsc -p`, and the number of samples
  */

@@ -1,4 +1,6 @@
-/** An address at which an app is, and can be restarted: what a server with one URL is to its agents. */
+/**
+ * An address at which an app is, and can be restarted: what a server with one URL is to its agents.
+ */
 import { once } from 'node:events';
 import { WebSocket, WebSocketServer } from 'ws';
 import { connect, expose } from '../../packages/main/src/index.js';

@@ -1,4 +1,7 @@
-/** Two ends of a WebSocket in one process, without a network: text goes from one to the other, and a test reads along. */
+/**
+ * Two ends of a WebSocket in one process, without a network: text goes from one to the other, and a
+ * test reads along.
+ */
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 
 class SocketEnd extends EventTarget {

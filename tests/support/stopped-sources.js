@@ -1,6 +1,6 @@
 /**
- * What handlers stream that are stopped in the midst of it, in every form, and what is then to be said of them. Each waits,
- * after its first chunk, for its signal.
+ * What handlers stream that are stopped in the midst of it, in every form, and what is then to be
+ * said of them. Each waits, after its first chunk, for its signal.
  */
 
 /** Resolves when a signal has fired, in a later turn. */

@@ -28,7 +28,8 @@ export class Log {
 
 /**
  * @param {import('./sections.js').Section} section
- * @param {{ do(side: string, ...words: string[]): unknown, settle(): Promise<void>, log: Log }} pair
+ * @param {{ do(side: string, ...words: string[]): unknown, settle(): Promise<void>, log: Log }}
+ *   pair
  * @returns what was seen and what should have been
  */
 export async function play(section, pair) {

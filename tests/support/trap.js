@@ -1,4 +1,7 @@
-/** A core that fails in the midst of an input, as one does whose code or memory is broken; and how much memory it has. */
+/**
+ * A core that fails in the midst of an input, as one does whose code or memory is broken; and how
+ * much memory it has.
+ */
 import { Instance } from '../../js/driver/instance.js';
 
 /** The instances in which cores were made, the latest last. @type {Instance<any>[]} */
@@ -9,7 +12,10 @@ Instance.prototype.configure = function (...given) {
   return configure.apply(this, given);
 };
 
-/** The instance in which the latest core was made that has an export of that name. @param {string} name */
+/**
+ * The instance in which the latest core was made that has an export of that name.
+ * @param {string} name
+ */
 export const instanceWith = (name) =>
   /** @type {Instance<any>} */ (instances.findLast(({ x }) => name in x));
 
@@ -17,7 +23,8 @@ export const instanceWith = (name) =>
  * Has a core fail at the next call of an export. What the console is told of it is not shown.
  * @param {string} name of the export
  * @param {string} [own] one that cores of its module have alone
- * @returns {{ instance: Instance<any>, said: Promise<string> }} `said` resolves with what the console was told
+ * @returns {{ instance: Instance<any>, said: Promise<string> }} `said` resolves with what the
+ *   console was told
  */
 export function trap(name, own = name) {
   const instance = instanceWith(own);
@@ -31,7 +38,8 @@ export function trap(name, own = name) {
   });
   instance.x[name] = () => {
     instance.x[name] = whole;
-    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
+    // As WebAssembly's RuntimeError, where the core is JavaScript.
+    throw new RangeError('unreachable');
   };
   return { instance, said };
 }

@@ -1,4 +1,5 @@
-// The ways by which an app of this library is called in Node, for rules that must hold on each of them alike.
+// The ways by which an app of this library is called in Node, for rules that must hold on each of
+// them alike.
 import { expose } from '../../packages/main/src/index.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { socketPair } from '../contracts/channels.js';
@@ -42,7 +43,10 @@ async function within(capabilities, given) {
   return { ...pair, call };
 }
 
-/** @type {Record<string, (capabilities: any, given?: { options?: any, exposeOptions?: any }) => Promise<any>>} */
+/**
+ * @type {Record<string, (capabilities: any, given?: { options?: any, exposeOptions?: any })
+ *   => Promise<any>>}
+ */
 export const WAYS = {
   'a port with frames': (capabilities, given) =>
     overPort(capabilities, { ...given, upgrade: 'frames' }),

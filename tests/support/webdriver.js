@@ -1,6 +1,7 @@
 /**
- * Firefox and WebKit, driven by WebDriver, in the words of Playwright as far as our tests use them: a page has
- * `goto`, `evaluate`, `waitForFunction` and `frames()`. No npm package drives both without a network.
+ * Firefox and WebKit, driven by WebDriver, in the words of Playwright as far as our tests use them:
+ * a page has `goto`, `evaluate`, `waitForFunction` and `frames()`. No npm package drives both
+ * without a network.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -67,7 +68,10 @@ async function retry(action, { gone }) {
 
 const failed = ({ error, message }) => Object.assign(new Error(message), { code: error });
 
-/** WebDriver over HTTP. @returns a function that sends a command */
+/**
+ * WebDriver over HTTP.
+ * @returns a function that sends a command
+ */
 async function webkit() {
   const port = await freePort();
   const libraries = '/usr/lib/x86_64-linux-gnu';
@@ -255,14 +259,18 @@ class Page extends Realm {
 /** Of Linux: how long one is, in seconds. */
 const TICK = 0.01;
 
-/** The processes that one has started, with the CPU time that each has used, in seconds. Linux has them as files. */
+/**
+ * The processes that one has started, with the CPU time that each has used, in seconds. Linux has
+ * them as files.
+ */
 function processesOf(leader) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((name) => {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-        // After the command's name, which may contain anything: state, parent, group, session, …, user's and system's time.
+        // After the command's name, which may contain anything: state, parent, group, session, …,
+        // user's and system's time.
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         return {
           id: Number(name),
@@ -286,7 +294,10 @@ async function begun(driver, tries = 3) {
   }
 }
 
-/** @param {'firefox' | 'webkit'} engine @param {number} patience ms for what a busy machine does */
+/**
+ * @param {'firefox' | 'webkit'} engine
+ * @param {number} patience ms for what a busy machine does
+ */
 export async function launch(engine, patience) {
   const driver = Object.assign(await begun({ firefox, webkit }[engine]), { patience });
   await driver.timeouts({ script: patience, pageLoad: patience });

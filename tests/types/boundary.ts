@@ -1,4 +1,5 @@
-// The boundary between the cores and JavaScript cannot be misused by mistake: each marked line must not compile.
+// The boundary between the cores and JavaScript cannot be misused by mistake: each marked line must
+// not compile.
 import * as abp from '../../js/driver/abp-boundary.js';
 import * as rpc from '../../packages/rpc/src/rpc-boundary.js';
 import * as tasks from '../../packages/a2a/src/tasks-boundary.js';

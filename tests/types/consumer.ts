@@ -1,4 +1,5 @@
-// What a TypeScript user sees: this file must compile against the package, and each marked line must not.
+// What a TypeScript user sees: this file must compile against the package, and each marked line
+// must not.
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { memoryBackend, taskStore, type Backend } from 'abp-bridge/a2a-store';

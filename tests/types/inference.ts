@@ -218,12 +218,12 @@ expose({
     z: JSON.parse('{}'),
   },
 });
+const inputSchema = { type: 'object', properties: { n: { type: 'number' } } } as const;
 expose({
   app: details,
   capabilities: {
-    // prettier-ignore
     // @ts-expect-error nor beside a schema
-    x: { inputSchema: { type: 'object', properties: { n: { type: 'number' } } }, handler: ({ n }) => n, availabel: true },
+    x: { inputSchema, handler: ({ n }) => n, availabel: true },
   },
 });
 expose({
@@ -250,7 +250,6 @@ expose(
     app: details,
     capabilities: {
       // Where it is marked differs between versions of TypeScript, so all of it is on one line.
-      // prettier-ignore
       // @ts-expect-error the handler returns what its schema does not take
       x: { handler: () => ({ area: 'large' }), outputSchema: z.object({ area: z.number() }) },
     },
@@ -271,7 +270,7 @@ export async function other(port: MessagePort) {
   is<Equal<typeof count, number>>();
 }
 
-// --- Streams ----------------------------------------------------------------------------------------
+// --- Streams -------------------------------------------------------------------------------------
 
 export async function streams() {
   const client = await connect<typeof app>(new MessageChannel().port1, { agent });
@@ -320,7 +319,7 @@ export async function catalogue(port: MessagePort) {
   info.name;
 }
 
-// --- Hooks know the app -----------------------------------------------------------------------------
+// --- Hooks know the app --------------------------------------------------------------------------
 
 export function hooks(iframe: HTMLIFrameElement) {
   const options = { origin: 'https://app.example', agent };

@@ -1,9 +1,13 @@
-// What a JSON Schema literal says as a type, beside what json-schema-to-ts makes of it. Each line must compile.
+// What a JSON Schema literal says as a type, beside what json-schema-to-ts makes of it. Each line
+// must compile.
 import type { FromSchema } from 'abp-bridge';
 import type { FromSchema as Theirs } from 'json-schema-to-ts';
 import { is, type Equal } from './equal.js';
 
-/** The same as theirs. Ours leaves out the index signature of members that a schema does not name, so theirs has none. */
+/**
+ * The same as theirs. Ours leaves out the index signature of members that a schema does not name,
+ * so theirs has none.
+ */
 type Same<S> = Equal<FromSchema<S>, S extends Parameters<typeof theirs>[0] ? Theirs<S> : never>;
 declare function theirs(schema: import('json-schema-to-ts').JSONSchema): void;
 

@@ -1,4 +1,5 @@
-// What the samples use of NATS's packages, which are installed only where the tests with real servers run.
+// What the samples use of NATS's packages, which are installed only where the tests with real
+// servers run.
 declare module '@nats-io/jetstream' {
   export const jetstream: unknown;
   export const jetstreamManager: unknown;

@@ -1,4 +1,5 @@
-// What the samples of the documents take for granted: what an earlier sample imports, and what each reader has.
+// What the samples of the documents take for granted: what an earlier sample imports, and what each
+// reader has.
 import type * as main from 'abp-bridge';
 import type * as workers from 'abp-bridge/pool';
 import type * as mcpApps from 'abp-bridge/mcp-apps';

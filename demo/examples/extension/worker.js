@@ -1,5 +1,6 @@
-// The app in the extension's worker. The browser ends the worker when nothing has happened for 30 s, and starts it again when somebody
-// connects. All of this runs while it starts, so that it hears of the connection for which it was started.
+// The app in the extension's worker. The browser ends the worker when nothing has happened for 30
+// s, and starts it again when somebody connects. All of this runs while it starts, so that it hears
+// of the connection for which it was started.
 import { expose } from 'abp-bridge';
 import { servePorts } from 'abp-bridge/extension';
 

@@ -1,9 +1,14 @@
-/** Tells an app's author, on the console, which agents were refused and what its handlers do wrong. */
+/**
+ * Tells an app's author, on the console, which agents were refused and what its handlers do wrong.
+ */
 import { safely } from '../errors.js';
 import { isObject } from '../values.js';
 import { warnOnce } from '../warnings.js';
 
-/** Warns once of a second agent of a window that has a session. @param {{ hello: unknown }} connection that has it */
+/**
+ * Warns once of a second agent of a window that has a session.
+ * @param {{ hello: unknown }} connection that has it
+ */
 export const tellBusy = (connection) =>
   warnOnce(
     connection.hello,
@@ -14,7 +19,11 @@ export const tellBusy = (connection) =>
 /** Origins whose refusal is written to the console, of an app. */
 const MAX_REFUSED = 16;
 
-/** Warns once of an agent of an origin that is not listed. @param {string[]} origins those that are, as the app was given them @param {string} origin its own */
+/**
+ * Warns once of an agent of an origin that is not listed.
+ * @param {string[]} origins those that are, as the app was given them
+ * @param {string} origin its own
+ */
 export function tellRefused(origins, origin) {
   const list = JSON.stringify([...origins, origin]);
   const text = `an agent from ${origin} was refused. To let it call this app: expose(app, { origins: ${list} }) (docs/errors.md#refused-origin)`;
@@ -37,13 +46,21 @@ const MISTAKES = {
   ],
 };
 
-/** Warns once of a mistake of a handler. @param {unknown} name of its capability, or of the task @param {keyof typeof MISTAKES} mistake */
+/**
+ * Warns once of a mistake of a handler.
+ * @param {unknown} name of its capability, or of the task
+ * @param {keyof typeof MISTAKES} mistake
+ */
 export function warnOfHandler(name, mistake) {
   const [what, hint] = MISTAKES[mistake];
   warnOnce(`${name} ${mistake}`, `${name} ${what}: ${hint}`);
 }
 
-/** Warns once of progress that was not sent. @param {string} who reported it @param {unknown} info */
+/**
+ * Warns once of progress that was not sent.
+ * @param {string} who reported it
+ * @param {unknown} info
+ */
 export function warnOfProgress(who, info) {
   const shown = isObject(info)
     ? `{ ${safely(() => Object.keys(info), []).join(', ')} }`

@@ -1,4 +1,7 @@
-/** Checks what an agent gave `connect` and its calls. Loaded when something is wrong with it, or may be. */
+/**
+ * Checks what an agent gave `connect` and its calls. Loaded when something is wrong with it, or may
+ * be.
+ */
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
 import { isStream } from '../transfer.js';
@@ -14,10 +17,16 @@ const RECONNECTING = {
   attempts: 'a number', delay: 'a number', maxDelay: 'a number', reload: 'a boolean or a function',
 };
 
-/** @param {unknown} url @returns {string | undefined} its origin, if it has one */
+/**
+ * @param {unknown} url
+ * @returns {string | undefined} its origin, if it has one
+ */
 const originIn = (url) => safely(() => originOf(new URL(String(url)).origin));
 
-/** @param {unknown} wrong @param {string} why */
+/**
+ * @param {unknown} wrong
+ * @param {string} why
+ */
 function refuseIf(wrong, why) {
   if (wrong) throw new AbpError('INVALID_PARAMS', why);
 }
@@ -81,7 +90,10 @@ export function checkCall(name, options, streams, kinds, more) {
 }
 
 /**
- * @param {string} who @param {string} method @param {unknown} name of the capability @param {...unknown} rest what stands behind the params
+ * @param {string} who
+ * @param {string} method
+ * @param {unknown} name of the capability
+ * @param {...unknown} rest what stands behind the params
  * @throws {AbpError} INVALID_PARAMS
  */
 function checkForm(who, method, name, ...rest) {
@@ -89,7 +101,12 @@ function checkForm(who, method, name, ...rest) {
   requireForm(who, `${method}(name, params, { signal })`, rest);
 }
 
-/** Checks a call that a handler makes through its context. @param {unknown} name @param {unknown} options @param {unknown} more what stands behind them */
+/**
+ * Checks a call that a handler makes through its context.
+ * @param {unknown} name
+ * @param {unknown} options
+ * @param {unknown} more what stands behind them
+ */
 export function checkNested(name, options, more) {
   checkForm('call', 'call', name, options, more);
   requireOptions('call', options, ENDING, true);

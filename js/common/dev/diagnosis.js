@@ -1,4 +1,7 @@
-/** Says why there is no session: no core, no way to the app, or no answer. Loaded when that has happened: what is said here is long. */
+/**
+ * Says why there is no session: no core, no way to the app, or no answer. Loaded when that has
+ * happened: what is said here is long.
+ */
 import { AbpError, reasonText, safely } from '../errors.js';
 import { getOwn } from '../values.js';
 import { warn } from '../warnings.js';
@@ -6,7 +9,10 @@ import { warn } from '../warnings.js';
 /** The origin of a sandboxed frame. */
 const OPAQUE = 'null';
 
-/** The core cannot be loaded as JavaScript either. @param {unknown} cause why not */
+/**
+ * The core cannot be loaded as JavaScript either.
+ * @param {unknown} cause why not
+ */
 export function withoutCore(cause) {
   const why = `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)}`;
   return new AbpError('NOT_SUPPORTED', `${why} (docs/errors.md#webassembly)`, { cause });
@@ -26,8 +32,10 @@ export function withoutCore(cause) {
 /**
  * Makes the error of a handshake that had no answer.
  * @param {Unanswered} unanswered
- * @param {() => boolean} isWaiting whether the answer is still waited for: then the console says what is known by now
- * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there was one
+ * @param {() => boolean} isWaiting whether the answer is still waited for: then the console says
+ *   what is known by now
+ * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there
+ *   was one
  */
 export async function errorOf(unanswered, isWaiting) {
   const { iframe, origin, heard, limit, unread } = unanswered;
@@ -49,8 +57,9 @@ export async function errorOf(unanswered, isWaiting) {
 
 /**
  * Makes the error of an app with which no session can begin.
- * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a `transport` in time, a word in its iframe's
- *   sandbox; in its answer one port (`ports`), what names its document (`identity`), or a `sessionId`
+ * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a `transport`
+ *   in time, a word in its iframe's sandbox; in its answer one port (`ports`), what names its
+ *   document (`identity`), or a `sessionId`
  * @param {number} [amount] how many ports it sent, or how many ms its transport may take
  */
 export function unreachableError(lacking, amount) {
@@ -86,7 +95,10 @@ function refused({ code, message }) {
     : `${why} (docs/errors.md#no-answer)`;
 }
 
-/** @param {Unanswered} unanswered @returns {string | undefined} why there is no answer, and where that is explained */
+/**
+ * @param {Unanswered} unanswered
+ * @returns {string | undefined} why there is no answer, and where that is explained
+ */
 function knownReason({ iframe, origin, stranger, heard, unread }) {
   if (getOwn(heard, 'jsonrpc')) {
     return 'it speaks JSON-RPC: use createPeer of abp-bridge/rpc (docs/errors.md#json-rpc)';
@@ -108,7 +120,13 @@ function knownReason({ iframe, origin, stranger, heard, unread }) {
 /** ms in which a browser hands over what it has reported already. */
 const HANDED_OVER = 50;
 
-/** A report of what a policy has blocked. @typedef {{ type: string, body?: { disposition?: string, effectiveDirective?: string, destination?: string, blockedURL: string } }} PolicyReport */
+/**
+ * A report of what a policy has blocked.
+ * @typedef {object} PolicyReport
+ * @property {string} type
+ * @property {{ disposition?: string, effectiveDirective?: string, destination?: string,
+ *   blockedURL: string }} [body]
+ */
 
 /**
  * The policy that keeps the browser from loading the frame, where the browser reports such things.
@@ -136,7 +154,10 @@ async function blockedReason({ src }) {
     : `this page's Content Security Policy blocks the frame: add ${origin} to frame-src (docs/errors.md#frame-not-found)`;
 }
 
-/** What is said where nothing is known. @param {Unanswered} unanswered */
+/**
+ * What is said where nothing is known.
+ * @param {Unanswered} unanswered
+ */
 const likelyReason = ({ iframe, origin }) =>
   iframe
     ? `its page must ${origin === OPAQUE ? 'load' : `load from ${origin}`}, and call expose(app, { origins: ["${globalThis.origin}"] }). Its console says more (docs/errors.md#no-answer)`

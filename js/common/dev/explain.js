@@ -33,6 +33,9 @@ export function explain(name, capability, capabilities, error) {
   }
 }
 
-/** What is missing, and what helps. @param {Requirement} requirement */
+/**
+ * What is missing, and what helps.
+ * @param {Requirement} requirement
+ */
 const wordsOf = ({ description, resolution }) =>
   resolution ? `${description} (${resolution})` : description;

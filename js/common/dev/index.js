@@ -1,4 +1,7 @@
-/** The development part: what is said of mistakes. js/common/development.js loads it with the first one. */
+/**
+ * The development part: what is said of mistakes. js/common/development.js loads it with the first
+ * one.
+ */
 export { warn } from '../warnings.js';
 export * from './diagnosis.js';
 export * from './check-agent.js';

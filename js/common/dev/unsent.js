@@ -26,7 +26,8 @@ const kindOf = (value) =>
  * Finds the first part of a value that the structured clone algorithm refuses.
  * @param {unknown} value what could not be sent; reading it may throw
  * @param {string} path what the value is called, such as `params`
- * @returns {string | undefined} where the part is and of what kind; undefined if all of the value can be cloned
+ * @returns {string | undefined} where the part is and of what kind; undefined if all of the value
+ *   can be cloned
  */
 function uncloneablePart(value, path) {
   if (isCloneable(() => value)) return undefined;
@@ -53,7 +54,11 @@ export function reasonUnsent(what, path, value, error) {
   return `The ${what} cannot be sent: ${why} (docs/errors.md#what-cannot-be-sent)`;
 }
 
-/** Warns that a message was not sent. @param {unknown} error @param {unknown} payload of the message */
+/**
+ * Warns that a message was not sent.
+ * @param {unknown} error
+ * @param {unknown} payload of the message
+ */
 export function warnUnsent(error, payload) {
   const part = uncloneablePart(payload, 'payload') ?? '';
   warn(`a message could not be sent: ${part} (docs/errors.md#what-cannot-be-sent)`, error);

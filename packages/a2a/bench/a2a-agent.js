@@ -1,5 +1,5 @@
-// One A2A agent in a process of its own: ours, with a store or without, or the SDK's, with the same executor. Says its port,
-// and on request how much memory it has in use.
+// One A2A agent in a process of its own: ours, with a store or without, or the SDK's, with the same
+// executor. Says its port, and on request how much memory it has in use.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 

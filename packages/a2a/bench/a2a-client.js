@@ -1,8 +1,10 @@
-// node packages/a2a/bench/a2a-client.js: our A2A client and the SDK's against one server, as ratios within this run.
+// node packages/a2a/bench/a2a-client.js: our A2A client and the SDK's against one server, as ratios
+// within this run.
 //
 //   --quick   a smoke run: its numbers mean nothing
 //
-// The server (ours) and each client run in processes of their own; rounds of the two clients take turns, and ratios are medians of rounds.
+// The server (ours) and each client run in processes of their own; rounds of the two clients take
+// turns, and ratios are medians of rounds.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -11,7 +13,10 @@ import { fileURLToPath } from 'node:url';
 const self = fileURLToPath(import.meta.url);
 const [role, name] = process.argv.slice(2);
 
-/** Each: subscribe(text) begins a task and has its first event; then its other events, its id, and its cancel. */
+/**
+ * Each: subscribe(text) begins a task and has its first event; then its other events, its id, and
+ * its cancel.
+ */
 const CLIENTS = {
   async ours(url) {
     const { createTaskClient } = await import('../src/index.js');

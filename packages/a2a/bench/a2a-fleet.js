@@ -1,9 +1,11 @@
-// What a store costs: our agent without one, with each backend, on NATS with one, two and three processes, and the SDK's with
-// its store in memory; in one run, asked by one client. Rounds alternate, and medians are printed. It needs nats-server, and
+// What a store costs: our agent without one, with each backend, on NATS with one, two and three
+// processes, and the SDK's with its store in memory; in one run, asked by one client. Rounds
+// alternate, and medians are printed. It needs nats-server, and
 // `npm ci --prefix packages/a2a/tests/fleet`.
 //
 //   npm run bench:fleet [-- rounds tasks]
-//   npm run bench:fleet -- --many   what operations cost when many tasks are stored: see a2a-many.js
+//   npm run bench:fleet -- --many   what operations cost when many tasks are stored: see
+//                                   a2a-many.js
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

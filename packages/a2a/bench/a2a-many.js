@@ -1,6 +1,7 @@
-// What an agent's operations cost when many tasks are stored: in memory, in a file of SQLite (from Node 22.13 on) and on NATS.
-// Each number of tasks is in a process of its own, and they take turns; the tasks are copies of one that the agent has worked on.
-// Prints ms at the smallest number, and the others as its multiples.
+// What an agent's operations cost when many tasks are stored: in memory, in a file of SQLite (from
+// Node 22.13 on) and on NATS. Each number of tasks is in a process of its own, and they take turns;
+// the tasks are copies of one that the agent has worked on. Prints ms at the smallest number, and
+// the others as its multiples.
 //
 //   npm run bench:fleet -- --many [--write] [--most=100000]
 //
@@ -41,7 +42,7 @@ const COLUMNS = [
 /** @param {number[]} numbers */
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1];
 
-// --- A process ---------------------------------------------------------------------------------------
+// --- A process -----------------------------------------------------------------------------------
 
 /** How a backend is opened, filled and measured, by its name. */
 const BACKENDS = {
@@ -119,7 +120,9 @@ async function fillByItself(backend, tasks, atOnce) {
   return backend;
 }
 
-/** Copies of a task that an agent has worked on: its records with ids of their own, and its entries. */
+/**
+ * Copies of a task that an agent has worked on: its records with ids of their own, and its entries.
+ */
 function* copiesOf(records, count) {
   const since = Date.now();
   const hour = `${Math.floor(since / 3_600_000)}`;
@@ -252,7 +255,7 @@ async function serveRounds(name, count, where) {
   process.send({ bytes });
 }
 
-// --- All of them -------------------------------------------------------------------------------------
+// --- All of them ---------------------------------------------------------------------------------
 
 class Filled {
   /** @type {Record<string, number[]>} */

@@ -1,5 +1,6 @@
-// Our A2A agent beside the SDK's, in one run, asked by one client: tasks a second, how long a cancel takes, what an
-// idle subscription costs. Rounds alternate; medians of rounds and their ratios are printed.
+// Our A2A agent beside the SDK's, in one run, asked by one client: tasks a second, how long a
+// cancel takes, what an idle subscription costs. Rounds alternate; medians of rounds and their
+// ratios are printed.
 //
 //   npm run bench:a2a [-- rounds]
 import { fork } from 'node:child_process';
@@ -29,7 +30,8 @@ const send = async (port, method, params, agent = keptAlive) => {
     const [response] = await once(outgoing, 'response');
     return response.setEncoding('utf8');
   } catch (error) {
-    // While the other agent had its turn this connection was idle, and the server may have ended it just now.
+    // While the other agent had its turn this connection was idle, and the server may have ended it
+    // just now.
     if (!outgoing.reusedSocket || error.code !== 'ECONNRESET') throw error;
     return send(port, method, params, agent);
   }

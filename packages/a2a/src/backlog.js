@@ -1,6 +1,6 @@
 /**
- * Limits how much may wait for all the readers of an agent together. If it is too much, the reader that has not read for
- * the longest time is cut off, so that readers that do read are not affected.
+ * Limits how much may wait for all the readers of an agent together. If it is too much, the reader
+ * that has not read for the longest time is cut off, so that readers that do read are not affected.
  */
 
 /**
@@ -10,7 +10,11 @@
  */
 
 export class Backlog {
-  /** Bytes that waited for each reader when it was last checked; those that have waited longest come first. @type {Map<Reader, number>} */
+  /**
+   * Bytes that waited for each reader when it was last checked; those that have waited longest come
+   * first.
+   * @type {Map<Reader, number>}
+   */
   #sizes = new Map();
   #total = 0;
   #limit;
@@ -20,7 +24,10 @@ export class Backlog {
     this.#limit = limit;
   }
 
-  /** Call this after a reader was written to, or has read. @param {Reader} reader */
+  /**
+   * Call this after a reader was written to, or has read.
+   * @param {Reader} reader
+   */
   update(reader) {
     this.#set(reader, reader.unread());
     while (this.#total > this.#limit) {
@@ -32,12 +39,18 @@ export class Backlog {
     }
   }
 
-  /** Forgets a reader that is gone. @param {Reader} reader */
+  /**
+   * Forgets a reader that is gone.
+   * @param {Reader} reader
+   */
   remove(reader) {
     this.#set(reader, 0);
   }
 
-  /** @param {Reader} reader @param {number} size */
+  /**
+   * @param {Reader} reader
+   * @param {number} size
+   */
   #set(reader, size) {
     const before = this.#sizes.get(reader) ?? 0;
     this.#total += size - before;

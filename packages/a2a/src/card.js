@@ -1,8 +1,16 @@
-/** The agent card: written once, in the form of A2A 1.0, and printed in the form of each version. */
+/**
+ * The agent card: written once, in the form of A2A 1.0, and printed in the form of each version.
+ */
 import { REPEATS } from './ids.js';
 
 /** @typedef {'1.0' | '0.3' | 'gem'} CardVersion */
-/** @typedef {{ url?: string, protocolBinding?: string, protocolVersion?: string, tenant?: string }} CardInterface */
+/**
+ * @typedef {object} CardInterface
+ * @property {string} [url]
+ * @property {string} [protocolBinding]
+ * @property {string} [protocolVersion]
+ * @property {string} [tenant]
+ */
 /** @typedef {{ schemes?: Record<string, { list?: string[] } | undefined> }} SecurityRequirement */
 
 /**
@@ -11,14 +19,18 @@ import { REPEATS } from './ids.js';
  * @property {string} name
  * @property {string} [url] of the interfaces that have none
  * @property {CardInterface[]} [supportedInterfaces]
- * @property {{ streaming?: boolean, extensions?: { uri: string, required?: boolean }[] }} [capabilities]
+ * @property {{ streaming?: boolean, extensions?: { uri: string, required?: boolean }[] }}
+ *   [capabilities]
  * @property {object[]} [skills]
  * @property {object} [provider]
  * @property {string} [iconUrl]
  * @property {object[]} [signatures]
  */
 
-/** What a card has where it is silent: the interfaces are the versions that this agent speaks, the preferred one first. */
+/**
+ * What a card has where it is silent: the interfaces are the versions that this agent speaks, the
+ * preferred one first.
+ */
 const CARD = {
   description: '',
   version: '1.0',
@@ -36,10 +48,21 @@ const CARD = {
   signatures: [],
 };
 /** What a skill has, besides its name and its id. */
-// prettier-ignore
-const SKILL = { description: '', tags: [], examples: [], inputModes: [], outputModes: [], securityRequirements: [] };
+const SKILL = {
+  description: '',
+  tags: [],
+  examples: [],
+  inputModes: [],
+  outputModes: [],
+  securityRequirements: [],
+};
 
-/** The members that have defaults, which whoever is given them may change. @param {any} object @param {object} defaults @returns {any} */
+/**
+ * The members that have defaults, which whoever is given them may change.
+ * @param {any} object
+ * @param {object} defaults
+ * @returns {any}
+ */
 const withDefaults = (object, defaults) =>
   Object.fromEntries(
     Object.entries(structuredClone(defaults)).map(([name, otherwise]) => [
@@ -61,7 +84,8 @@ const OWN_EXTENSION = {
 /**
  * Prints a card.
  * @param {AgentCard} card
- * @param {CardVersion | undefined} asked the form to print; the default is that of the agent's preferred interface, or 1.0
+ * @param {CardVersion | undefined} asked the form to print; the default is that of the agent's
+ *   preferred interface, or 1.0
  * @param {string} url the agent's URL, for interfaces that name none
  * @param {boolean} [pushNotifications] whether the agent sends them
  * @returns {object}
@@ -129,7 +153,10 @@ export function printCard(card, asked, url, pushNotifications = false) {
   };
 }
 
-/** Leaves out members that are absent or empty. @param {Record<string, any>} object */
+/**
+ * Leaves out members that are absent or empty.
+ * @param {Record<string, any>} object
+ */
 const filled = (object) =>
   Object.fromEntries(
     Object.entries(object).filter(([, value]) => value && Object.keys(value).length > 0),
@@ -144,7 +171,10 @@ const SCHEMES = /** @type {const} */ ([
   ['mtlsSecurityScheme', 'mutualTLS'],
 ]);
 
-/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {any} scheme */
+/**
+ * A security scheme of 1.0 in the form of 0.3, which is OpenAPI's.
+ * @param {any} scheme
+ */
 function legacyScheme(scheme) {
   const [member, type] = SCHEMES.find(([member]) => scheme[member]) ?? [];
   if (!member) return scheme;
@@ -156,7 +186,10 @@ function legacyScheme(scheme) {
 const legacyRequirement = ({ schemes = {} }) =>
   Object.fromEntries(Object.entries(schemes).map(([key, scopes]) => [key, scopes?.list ?? []]));
 
-/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {any} skill */
+/**
+ * Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's".
+ * @param {any} skill
+ */
 function legacySkill({ examples, inputModes, outputModes, securityRequirements, ...skill }) {
   const security = securityRequirements.map(legacyRequirement);
   return { ...skill, ...filled({ examples, inputModes, outputModes, security }) };

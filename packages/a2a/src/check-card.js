@@ -1,10 +1,17 @@
-/** Checks an agent's card where it is given: what is misspelt would not be served, and what is mistyped would break its readers. */
+/**
+ * Checks an agent's card where it is given: what is misspelt would not be served, and what is
+ * mistyped would break its readers.
+ */
 import { isObject } from '../../../js/common/values.js';
 import { checkFields, each, invalid } from './requests.js';
 
 /** @typedef {ReturnType<typeof each>} Fields */
 
-/** What a card and what is in it may have, in the form of 1.0, by the name of the member that it is in. @type {Record<string, Fields>} */
+/**
+ * What a card and what is in it may have, in the form of 1.0, by the name of the member that it is
+ * in.
+ * @type {Record<string, Fields>}
+ */
 const MEMBERS = {
   card: {
     ...each('name description version url documentationUrl iconUrl', 'text'),
@@ -32,7 +39,11 @@ const MEMBERS = {
 /** What must be there. @type {Record<string, string>} */
 const NEEDED = { card: 'name', extensions: 'uri', skills: 'name' };
 
-/** @param {any} object @param {string} at where it stands @param {string} kind of which `MEMBERS` it is */
+/**
+ * @param {any} object
+ * @param {string} at where it stands
+ * @param {string} kind of which `MEMBERS` it is
+ */
 function checkMembers(object, at, kind) {
   const fields = MEMBERS[kind];
   checkFields(object, `${at}.`, fields);

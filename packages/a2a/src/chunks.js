@@ -6,7 +6,10 @@ import { isStream } from '../../../js/common/transfer.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
 import { newId } from './ids.js';
 
-/** @typedef {Parameters<import('./runs.js').ExecutorContext['emitArtifact']>[0] & { lastChunk?: boolean }} Chunk */
+/**
+ * @typedef {Parameters<import('./runs.js').ExecutorContext['emitArtifact']>[0]
+ *   & { lastChunk?: boolean }} Chunk
+ */
 
 /** In place of a last chunk: an artifact's update must have a part. */
 const NOTHING = { parts: [{ text: '' }] };
@@ -14,8 +17,10 @@ const NOTHING = { parts: [{ text: '' }] };
 /**
  * Tells what an executor returned.
  * @param {import('./runs.js').ExecutorContext} context of the run
- * @param {unknown} given a text, a part, a list of these, a piece of an artifact, or a stream of all that
- * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a `TypeError` for anything else
+ * @param {unknown} given a text, a part, a list of these, a piece of an artifact, or a stream of
+ *   all that
+ * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a
+ *   `TypeError` for anything else
  */
 export async function tellReturned(context, given) {
   if (isStream(given)) await tellChunks(context, given);
@@ -26,7 +31,11 @@ export async function tellReturned(context, given) {
   }
 }
 
-/** @param {unknown} value @returns {value is Iterator<unknown> & Iterable<unknown>} whether it is a generator that does not wait */
+/**
+ * @param {unknown} value
+ * @returns {value is Iterator<unknown> & Iterable<unknown>} whether it is a generator that does not
+ *   wait
+ */
 const isIterator = (value) =>
   isObject(value) &&
   typeof (/** @type {Partial<Iterator<unknown>>} */ (value).next) === 'function' &&
@@ -37,15 +46,25 @@ async function* delegate(source) {
   return yield* source;
 }
 
-/** @param {import('./runs.js').ExecutorContext} context @param {unknown} source */
+/**
+ * @param {import('./runs.js').ExecutorContext} context
+ * @param {unknown} source
+ */
 async function tellChunks(context, source) {
   const { signal } = context;
   const iteration = new Iteration(source);
   /** The id of the artifact that chunks without an id belong to. */
   const id = newId();
-  /** Ids of the artifacts that have begun, and whether more of them is to come. @type {Map<string, boolean>} */
+  /**
+   * Ids of the artifacts that have begun, and whether more of them is to come.
+   * @type {Map<string, boolean>}
+   */
   const artifacts = new Map();
-  /** @param {unknown} chunk @param {boolean} [last] @returns {Promise<boolean>} whether it was told */
+  /**
+   * @param {unknown} chunk
+   * @param {boolean} [last]
+   * @returns {Promise<boolean>} whether it was told
+   */
   const emit = async (chunk, last = false) => {
     const { lastChunk = last, ...artifact } = readChunk(chunk);
     const artifactId = artifact.artifactId || id;
@@ -81,7 +100,11 @@ async function tellChunks(context, source) {
   }
 }
 
-/** A chunk is a text, a part, a list of these, or a piece of an artifact. @param {unknown} chunk @returns {Chunk} */
+/**
+ * A chunk is a text, a part, a list of these, or a piece of an artifact.
+ * @param {unknown} chunk
+ * @returns {Chunk}
+ */
 function readChunk(chunk) {
   if (typeof chunk === 'string' || Array.isArray(chunk)) {
     const parts = [chunk].flat().map((part) => (typeof part === 'string' ? { text: part } : part));

@@ -1,6 +1,6 @@
 /**
- * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream of server-sent events,
- * is read as a sequence of bounded JSON-RPC responses.
+ * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream
+ * of server-sent events, is read as a sequence of bounded JSON-RPC responses.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
@@ -11,29 +11,38 @@ import { Unsent } from './unsent.js';
 /**
  * The answer to a request.
  * @typedef {object} Responses
- * @property {() => Promise<unknown>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
- *   the connection broke, or `close` was called
+ * @property {() => Promise<unknown>} next the next JSON-RPC response, or undefined at the end: the
+ *   agent ended the answer, the connection broke, or `close` was called
  * @property {() => void} close stops reading
  * @property {string} [lastEventId] the number of the latest response, if the agent gave it one
  */
 
-/** @typedef {{ url?: string, rest: boolean }} Interface of a card. `rest` says that it is of the HTTP+JSON binding */
+/**
+ * @typedef {object} Interface of a card. `rest` says that it is of the HTTP+JSON binding
+ * @property {string} [url]
+ * @property {boolean} rest
+ */
 
 /**
  * A connection to an agent.
  * @typedef {object} Binding
  * @property {(timeout: number) => Promise<unknown>} card the agent card
- * @property {<T extends Interface>(interfaces: T[]) => T} [use] sets the URL for requests to that of the first interface of a
- *   card that may be asked, and returns that one; throws BLOCKED if none may be
- * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean, lastEventId?: string }) => Responses} open sends
- *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
- *   is closed when it begins
+ * @property {<T extends Interface>(interfaces: T[]) => T} [use] sets the URL for requests to that
+ *   of the first interface of a card that may be asked, and returns that one; throws BLOCKED if
+ *   none may be
+ * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean,
+ *   abortable: boolean, lastEventId?: string }) => Responses} open sends a JSON-RPC request. Only
+ *   an `abortable` one, which costs more, can be closed before its answer begins; any other is
+ *   closed when it begins
  * @property {string[]} declared URIs of the extensions that are declared with every request
  * @property {string[]} used those that are in use, as the latest answer said
  * @property {() => void} [close]
  */
 
-/** @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it may be asked */
+/**
+ * @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it
+ *   may be asked
+ */
 
 /** The paths of agent cards: since 0.3, and of the gem. */
 const CARDS = ['.well-known/agent-card.json', 'agentCard'];
@@ -44,11 +53,14 @@ const STREAM_TYPE = /^text\/event-stream\b/i;
 /** The global under which Node's fetch finds its dispatcher. Other runtimes have none. */
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 /**
- * The program's dispatcher without its limit of 300 s of silence. A task may be silent for longer, and requests have
- * limits of their own.
+ * The program's dispatcher without its limit of 300 s of silence. A task may be silent for longer,
+ * and requests have limits of their own.
  */
 const patient = {
-  /** @param {object} options @param {unknown} handler */
+  /**
+   * @param {object} options
+   * @param {unknown} handler
+   */
   dispatch: (options, handler) =>
     /** @type {any} */ (globalThis)[DISPATCHER].dispatch(
       { ...options, headersTimeout: 0, bodyTimeout: 0 },
@@ -56,7 +68,9 @@ const patient = {
     ),
 };
 
-/** The codes of Node's errors for a connection that could not be made; other runtimes do not say. */
+/**
+ * The codes of Node's errors for a connection that could not be made; other runtimes do not say.
+ */
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/;
 
@@ -64,12 +78,16 @@ const NOT_CONNECTED =
 export const disconnected = () =>
   new AbpError('DISCONNECTED', 'The connection to the agent was lost', { retryable: true });
 
-/** @param {string} message @param {unknown} [cause] */
+/**
+ * @param {string} message
+ * @param {unknown} [cause]
+ */
 const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', message, { cause });
 
 /**
  * @param {URL} given of the agent, or of its card
- * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'> & { endpoints: Endpoints }} options
+ * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'>
+ *   & { endpoints: Endpoints }} options
  * @param {{ event: number, body: number }} limits
  * @returns {Binding}
  */
@@ -80,7 +98,8 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
   let rest = false;
 
   /**
-   * Where an interface is. Undefined if requests cannot go there: the origin of a `blob:` is that of another URL.
+   * Where an interface is. Undefined if requests cannot go there: the origin of a `blob:` is that
+   * of another URL.
    * @param {string | undefined} named as a card has it
    */
   const placeOf = (named) => {
@@ -97,7 +116,10 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
     return endpoints(new URL(place)) === true;
   };
 
-  /** @param {URL} to @param {RequestInit} init */
+  /**
+   * @param {URL} to
+   * @param {RequestInit} init
+   */
   const fetchFrom = async (to, init) => {
     // A browser's fetch throws when it is called as a method.
     const send = own ?? fetch;
@@ -156,8 +178,9 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
     },
 
     /**
-     * To the first interface that is at the card's own origin, or where `endpoints` lets requests go. A card that others have
-     * written must not lead this client, and the messages of its user, to any address that it names.
+     * To the first interface that is at the card's own origin, or where `endpoints` lets requests
+     * go. A card that others have written must not lead this client, and the messages of its user,
+     * to any address that it names.
      */
     use(interfaces) {
       const places = interfaces.map((one) => placeOf(one.url));
@@ -198,7 +221,8 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
 }
 
 /**
- * The single answer to a request. Rejects with `TIMEOUT` when it is late, with `DISCONNECTED` when there is none.
+ * The single answer to a request. Rejects with `TIMEOUT` when it is late, with `DISCONNECTED` when
+ * there is none.
  * @param {number} timeout ms
  * @param {Responses} responses
  */
@@ -256,7 +280,8 @@ function readResponses(asked, controller, limits, toResponse = (body) => body) {
         return;
       }
       const parse = eventParser(limits.event);
-      // When the connection breaks, the stream ends: whoever reads it finds out what became of its task.
+      // When the connection breaks, the stream ends: whoever reads it finds out what became of its
+      // task.
       for (let bytes; (bytes = (await reader.read().catch(() => undefined))?.value);)
         for (const { data, id } of parse(bytes)) {
           responses.lastEventId = id;
@@ -315,7 +340,10 @@ async function readBody({ ok, status, headers }, type, reader, limit) {
   });
 }
 
-/** @param {string} text @returns {unknown} */
+/**
+ * @param {string} text
+ * @returns {unknown}
+ */
 function parseJson(text) {
   try {
     return JSON.parse(text);
@@ -324,7 +352,10 @@ function parseJson(text) {
   }
 }
 
-/** What Retry-After says, in ms: seconds, or a date. @param {Headers} headers */
+/**
+ * What Retry-After says, in ms: seconds, or a date.
+ * @param {Headers} headers
+ */
 function retryAfterOf(headers) {
   const given = headers.get('retry-after');
   if (!given) return undefined;
@@ -333,12 +364,13 @@ function retryAfterOf(headers) {
 }
 
 /**
- * Parses server-sent events from chunks that may be cut anywhere (https://html.spec.whatwg.org/multipage/server-sent-events.html;
- * docs/architecture.md says why no library does it). It holds one unfinished event at most. An event that is longer
- * than the limit is an error (`TOO_LARGE`), after which the parser must not be used.
+ * Parses server-sent events from chunks that may be cut anywhere
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html; docs/architecture.md says why no
+ * library does it). It holds one unfinished event at most. An event that is longer than the limit
+ * is an error (`TOO_LARGE`), after which the parser must not be used.
  * @param {number} limit characters of one event
- * @returns {(bytes: Uint8Array) => { data: string, id: string }[]} takes a chunk, and gives the events with data that it
- *   completes; `id` is that of the latest that had one
+ * @returns {(bytes: Uint8Array) => { data: string, id: string }[]} takes a chunk, and gives the
+ *   events with data that it completes; `id` is that of the latest that had one
  */
 function eventParser(limit) {
   const decoder = new TextDecoder();

@@ -1,6 +1,7 @@
 /**
- * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal. remote-agent.js has what is
- * known of the agent, client-http.js and port.js the ways to it, and the core decides what happens to a task.
+ * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal.
+ * remote-agent.js has what is known of the agent, client-http.js and port.js the ways to it, and
+ * the core decides what happens to a task.
  */
 import { TASKS_DEFAULT_GRACE_MS } from './tasks-boundary.js';
 import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
@@ -23,10 +24,11 @@ import { ready } from './tasks-core.js';
  * @typedef {object} ClientLimits Each is optional and has a default.
  * @property {number} [timeout] ms for an answer to `get`, `cancel`, `list` and for the card (30000)
  * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
- * @property {number} [retry] ms before a stream that brought nothing is opened again; each time twice as long, up to
- *   30 s (1000)
+ * @property {number} [retry] ms before a stream that brought nothing is opened again; each time
+ *   twice as long, up to 30 s (1000)
  * @property {number} [linger] ms that a stream may stay open after its task has ended (5000)
- * @property {number} [outage] ms that an agent may be out of reach before its streams give up (60000)
+ * @property {number} [outage] ms that an agent may be out of reach before its streams give up
+ *   (60000)
  * @property {number} [maxEvent] characters of one event of a stream (134217728)
  * @property {number} [maxBody] bytes of one answer (268435456)
  * @property {number} [maxTask] characters of all artifacts of a streamed task together (67108864)
@@ -37,15 +39,18 @@ import { ready } from './tasks-core.js';
 
 /**
  * @typedef {object} ClientOptions What a client of an A2A agent may be given.
- * @property {Dialect['name']} [version] of the agent. If it is given, the URL is that for requests, and no card
- *   is fetched
+ * @property {Dialect['name']} [version] of the agent. If it is given, the URL is that for requests,
+ *   and no card is fetched
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch] used in place of the global `fetch`
- * @property {string[] | ((url: URL) => boolean)} [endpoints] origins besides the URL's own to which the agent's card may lead
- *   requests, or what says of the URL of an interface, with `true`, that it may (none)
- * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with every request
+ * @property {string[] | ((url: URL) => boolean)} [endpoints] origins besides the URL's own to which
+ *   the agent's card may lead requests, or what says of the URL of an interface, with `true`, that
+ *   it may (none)
+ * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with
+ *   every request
  * @property {ClientLimits} [limits] of what the agent's answers may hold
- * @property {(event: Event) => void} [onDropped] called with events that came after the end of their task
+ * @property {(event: Event) => void} [onDropped] called with events that came after the end of
+ *   their task
  */
 
 /**
@@ -55,7 +60,10 @@ import { ready } from './tasks-core.js';
  * @property {Record<string, any>} [metadata] sent with the message
  */
 
-/** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */
+/**
+ * @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its
+ *   `taskId` continues a task
+ */
 
 const WHO = 'createTaskClient';
 /** @type {import('../../../js/common/check-options.js').Kinds<ClientLimits>} */
@@ -72,13 +80,16 @@ const OPTIONS = {
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<SendOptions>} */
 const SEND_OPTIONS = { configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal' };
-/** @type {import('../../../js/common/check-options.js').Kinds<{ signal?: AbortSignal, lastEventId?: string }>} */
+/**
+ * @type {import('../../../js/common/check-options.js').Kinds<{ signal?: AbortSignal,
+ *   lastEventId?: string }>}
+ */
 const RESUBSCRIBE_OPTIONS = { lastEventId: 'a string', signal: 'an AbortSignal' };
 
 /**
  * A client of one agent. Nothing is sent before the first request.
- * @param {string | URL | Transport} to the URL of the agent, of its card, or with
- *   `version` of where it takes requests; or a transport to an agent in another window, worker or process
+ * @param {string | URL | Transport} to the URL of the agent, of its card, or with `version` of
+ *   where it takes requests; or a transport to an agent in another window, worker or process
  * @param {ClientOptions} [options]
  */
 export const createTaskClient = (to, options) => new TaskClient(to, options);
@@ -92,7 +103,11 @@ export class TaskClient {
   #card;
   #dropped = 0;
 
-  /** Use {@link createTaskClient}. @param {string | URL | Transport} to @param {ClientOptions} [options] */
+  /**
+   * Use {@link createTaskClient}.
+   * @param {string | URL | Transport} to
+   * @param {ClientOptions} [options]
+   */
   constructor(to, options = {}) {
     requireOptions(WHO, options, {}, true);
     const { version, extensions = [], limits = {} } = options;
@@ -140,9 +155,9 @@ export class TaskClient {
   }
 
   /**
-   * Sends a message and waits for the outcome: a task that has ended or needs input, or a message. If the agent has
-   * streams, the request is a stream: only a stream tells the task's id early enough to cancel it, or to find it again
-   * when the connection breaks.
+   * Sends a message and waits for the outcome: a task that has ended or needs input, or a message.
+   * If the agent has streams, the request is a stream: only a stream tells the task's id early
+   * enough to cancel it, or to find it again when the connection breaks.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    * @returns {Promise<Task | Message>} a task has a `status`
@@ -165,9 +180,10 @@ export class TaskClient {
   }
 
   /**
-   * Sends a message and streams the events of its task. Aborting the signal cancels the task as soon as its id is known.
-   * The stream goes on to the event that ends the task: usually `canceled`, but the task may have completed by then. If
-   * the signal is aborted before the first event is asked for, nothing is sent and the stream throws the signal's reason.
+   * Sends a message and streams the events of its task. Aborting the signal cancels the task as
+   * soon as its id is known. The stream goes on to the event that ends the task: usually
+   * `canceled`, but the task may have completed by then. If the signal is aborted before the first
+   * event is asked for, nothing is sent and the stream throws the signal's reason.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    */
@@ -176,7 +192,11 @@ export class TaskClient {
     return this.#stream('stream', message, options);
   }
 
-  /** @param {'send' | 'stream'} operation @param {Sendable} message @param {SendOptions} options */
+  /**
+   * @param {'send' | 'stream'} operation
+   * @param {Sendable} message
+   * @param {SendOptions} options
+   */
   #stream(operation, message, { configuration, metadata, signal }) {
     const messageId = newId();
     const params = (/** @type {Dialect} */ dialect) => {
@@ -192,8 +212,8 @@ export class TaskClient {
   }
 
   /**
-   * Streams a running task. The first event is the task as it is now; with the `lastEventId` of an earlier stream, and an
-   * agent that has numbers, it is the one that came after.
+   * Streams a running task. The first event is the task as it is now; with the `lastEventId` of an
+   * earlier stream, and an agent that has numbers, it is the one that came after.
    * @param {string} id
    * @param {{ signal?: AbortSignal, lastEventId?: string }} [options]
    */
@@ -204,16 +224,21 @@ export class TaskClient {
     return new TaskStream(() => this.#begin(), { id, signal, lastEventId });
   }
 
-  /** @param {string} id @param {{ historyLength?: number }} [options] @returns {Promise<Task>} */
+  /**
+   * @param {string} id
+   * @param {{ historyLength?: number }} [options]
+   * @returns {Promise<Task>}
+   */
   async get(id, options) {
     return (await this.#begin()).get(id, options);
   }
 
   /**
-   * Cancels a task. The state of the resulting task tells whether it has ended already. To cancel a canceled task is no
-   * error in any version.
+   * Cancels a task. The state of the resulting task tells whether it has ended already. To cancel a
+   * canceled task is no error in any version.
    * @param {string} id
-   * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol has no other place for it
+   * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol
+   *   has no other place for it
    * @returns {Promise<Task>}
    */
   async cancel(id, { reason } = {}) {
@@ -230,8 +255,8 @@ export class TaskClient {
 
   /**
    * @param {object} [filter] the protocol's own: `contextId`, `pageSize`, `pageToken`, …
-   * @returns {Promise<{ tasks: Task[], nextPageToken?: string, totalSize?: number }>} `totalSize` is how many there are on all
-   *   pages, where the agent says so
+   * @returns {Promise<{ tasks: Task[], nextPageToken?: string, totalSize?: number }>} `totalSize`
+   *   is how many there are on all pages, where the agent says so
    */
   async list(filter = {}) {
     const result = await (await this.#begin()).request('list', filter);
@@ -243,7 +268,10 @@ export class TaskClient {
     };
   }
 
-  /** Closes the transport, if the client has one. Streams end as if the connection had broken; tasks go on. */
+  /**
+   * Closes the transport, if the client has one. Streams end as if the connection had broken; tasks
+   * go on.
+   */
   close() {
     this.#connection.close?.();
   }
@@ -270,7 +298,11 @@ export class TaskClient {
   }
 }
 
-/** @param {RemoteAgent} agent @param {Sendable} message @param {SendOptions} options */
+/**
+ * @param {RemoteAgent} agent
+ * @param {Sendable} message
+ * @param {SendOptions} options
+ */
 function sendsStreams({ dialect, streaming }, message, { signal, configuration }) {
   const answers = typeof message !== 'string' && message.taskId;
   if (answers && !dialect.streamsAnswers) return false;
@@ -278,7 +310,11 @@ function sendsStreams({ dialect, streaming }, message, { signal, configuration }
   return streaming === true && dialect.blocks(configuration);
 }
 
-/** @param {string} who @param {Sendable} message @param {SendOptions} options */
+/**
+ * @param {string} who
+ * @param {Sendable} message
+ * @param {SendOptions} options
+ */
 function checkSend(who, message, options) {
   const isMessage = isObject(message) && Array.isArray(message.parts);
   if (typeof message !== 'string' && !isMessage)
@@ -288,7 +324,10 @@ function checkSend(who, message, options) {
   requireOf(who, 'configuration', 'an object', configuration);
 }
 
-/** @param {unknown} given @returns {import('./client-http.js').Endpoints} */
+/**
+ * @param {unknown} given
+ * @returns {import('./client-http.js').Endpoints}
+ */
 function readEndpoints(given = []) {
   if (typeof given === 'function') return /** @type {(url: URL) => boolean} */ (given);
   if (!Array.isArray(given)) throw mistyped(WHO, 'endpoints', 'a list of origins or a function');

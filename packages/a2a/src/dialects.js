@@ -1,9 +1,10 @@
 /**
- * The differences between the versions of A2A: names of methods, spellings of states, shapes of tasks and events, codes
- * of errors. Reading accepts every version and returns one form; printing writes a given version.
+ * The differences between the versions of A2A: names of methods, spellings of states, shapes of
+ * tasks and events, codes of errors. Reading accepts every version and returns one form; printing
+ * writes a given version.
  *
- * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the states and roles of
- * 0.3 (`'input-required'`, `'user'`). Only own properties are read.
+ * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the
+ * states and roles of 0.3 (`'input-required'`, `'user'`). Only own properties are read.
  */
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
@@ -13,40 +14,93 @@ import { Unsent } from './unsent.js';
 /** @import { TaskState } from './tasks-boundary.js' */
 
 /**
- * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'
- *   | 'rejected' | 'auth-required'} State The state of a task, by its name in A2A.
+ * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled'
+ *   | 'input-required' | 'rejected' | 'auth-required'} State The state of a task, by its name in
+ *   A2A.
  * @typedef {Record<string, any>} Metadata whatever either side puts there
  * @typedef {{ text?: string, data?: unknown, url?: string, raw?: string, mediaType?: string,
  *   filename?: string, metadata?: Metadata }} Part `raw` is base64
- * @typedef {{ messageId: string, role: 'user' | 'agent', parts: Part[], contextId?: string, taskId?: string,
- *   metadata?: Metadata, extensions?: string[], referenceTaskIds?: string[] }} Message A message between a user and an agent.
- * @typedef {{ state: State, timestamp?: string, message?: Message, text?: string,
- *   outcome?: import('../../../js/types/outcome.js').CallOutcome, report?: unknown, progress?: any }} Status `text` is the
- *   message when it came as a plain string. As a client reads it, `outcome` is what became of the work of a task that was
- *   canceled or has failed, `report` what its executor said of that, and `progress` its last progress
- * @typedef {{ artifactId: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
- *   extensions?: string[] }} Artifact Something that a task has made.
- * @typedef {{ id: string, contextId: string, status: Status, artifacts: Artifact[], history: Message[],
- *   metadata?: Metadata }} Task A task, as its server shows it.
+ * @typedef {object} Message A message between a user and an agent.
+ * @property {string} messageId
+ * @property {'user' | 'agent'} role
+ * @property {Part[]} parts
+ * @property {string} [contextId]
+ * @property {string} [taskId]
+ * @property {Metadata} [metadata]
+ * @property {string[]} [extensions]
+ * @property {string[]} [referenceTaskIds]
+ * @typedef {object} Status `text` is the message when it came as a plain string. As a client reads
+ *   it, `outcome` is what became of the work of a task that was canceled or has failed, `report`
+ *   what its executor said of that, and `progress` its last progress
+ * @property {State} state
+ * @property {string} [timestamp]
+ * @property {Message} [message]
+ * @property {string} [text]
+ * @property {import('../../../js/types/outcome.js').CallOutcome} [outcome]
+ * @property {unknown} [report]
+ * @property {any} [progress]
+ * @typedef {object} Artifact Something that a task has made.
+ * @property {string} artifactId
+ * @property {Part[]} parts
+ * @property {string} [name]
+ * @property {string} [description]
+ * @property {Metadata} [metadata]
+ * @property {string[]} [extensions]
+ * @typedef {object} Task A task, as its server shows it.
+ * @property {string} id
+ * @property {string} contextId
+ * @property {Status} status
+ * @property {Artifact[]} artifacts
+ * @property {Message[]} history
+ * @property {Metadata} [metadata]
  * @typedef {{ kind: 'task', task: Task }
  *   | { kind: 'message', message: Message }
- *   | { kind: 'status', taskId: string, contextId: string, status: Status, final?: boolean, metadata?: Metadata }
- *   | { kind: 'artifact', taskId: string, contextId: string, artifact: Artifact, append: boolean,
- *       lastChunk: boolean, metadata?: Metadata }} Event an event of a stream, or the answer to a send
+ *   | {
+ *       kind: 'status',
+ *       taskId: string,
+ *       contextId: string,
+ *       status: Status,
+ *       final?: boolean,
+ *       metadata?: Metadata,
+ *     }
+ *   | {
+ *       kind: 'artifact',
+ *       taskId: string,
+ *       contextId: string,
+ *       artifact: Artifact,
+ *       append: boolean,
+ *       lastChunk: boolean,
+ *       metadata?: Metadata,
+ *     }} Event an event of a stream, or the answer to a send
  */
 
 /** By the core's numbers. */
 export const STATES = /** @type {State[]} */ ([
-  ...['unknown', 'submitted', 'working', 'completed', 'failed', 'canceled', 'input-required'],
-  ...['rejected', 'auth-required'],
+  'unknown',
+  'submitted',
+  'working',
+  'completed',
+  'failed',
+  'canceled',
+  'input-required',
+  'rejected',
+  'auth-required',
 ]);
 
-// --- Reading, in every version ----------------------------------------------------------------------
+// --- Reading, in every version -------------------------------------------------------------------
 
-/** How a2a.proto spells fields of several words. ProtoJSON accepts both spellings. @type {Map<string, string>} */
+/**
+ * How a2a.proto spells fields of several words. ProtoJSON accepts both spellings.
+ * @type {Map<string, string>}
+ */
 const SNAKE = new Map();
 
-/** A field by its name in JSON, in either spelling. @param {unknown} object @param {string} name @returns {any} */
+/**
+ * A field by its name in JSON, in either spelling.
+ * @param {unknown} object
+ * @param {string} name
+ * @returns {any}
+ */
 export function getField(object, name) {
   const value = getOwn(object, name);
   if (value !== undefined) return value;
@@ -58,7 +112,12 @@ export function getField(object, name) {
   return spelled === name ? undefined : getOwn(object, spelled);
 }
 
-/** Leaves out members that are undefined. @template {object} T @param {T} object @returns {T} */
+/**
+ * Leaves out members that are undefined.
+ * @template {object} T
+ * @param {T} object
+ * @returns {T}
+ */
 function compact(object) {
   for (const key of /** @type {(keyof T)[]} */ (Object.keys(object)))
     if (object[key] === undefined) delete object[key];
@@ -66,7 +125,8 @@ function compact(object) {
 }
 
 /**
- * The number of a state in any spelling (`TASK_STATE_INPUT_REQUIRED`, `input_required`, 6), or 0 if it is unknown.
+ * The number of a state in any spelling (`TASK_STATE_INPUT_REQUIRED`, `input_required`, 6), or 0 if
+ * it is unknown.
  * @param {unknown} state
  * @returns {TaskState}
  */
@@ -80,7 +140,10 @@ export function readState(state) {
   return /** @type {TaskState} */ (Math.max(0, STATES.indexOf(named)));
 }
 
-/** @typedef {(value: unknown, object: unknown) => unknown} Kind reads a member; undefined if it is not what it may be */
+/**
+ * @typedef {(value: unknown, object: unknown) => unknown} Kind reads a member; undefined if it is
+ *   not what it may be
+ */
 
 /**
  * Reads an object's members, each by what it may hold, and leaves out those that are not there.
@@ -96,13 +159,26 @@ const reader = (members) => (object) => {
   }
   return result;
 };
-/** @param {string} names @param {Kind} kind @returns {Record<string, Kind>} */
+/**
+ * @param {string} names
+ * @param {Kind} kind
+ * @returns {Record<string, Kind>}
+ */
 const each = (names, kind) => Object.fromEntries(names.split(' ').map((name) => [name, kind]));
-/** @param {unknown} value @returns {unknown[]} */
+/**
+ * @param {unknown} value
+ * @returns {unknown[]}
+ */
 const list = (value) => (Array.isArray(value) ? value : []);
-/** @param {(one: unknown) => unknown} read @returns {Kind} */
+/**
+ * @param {(one: unknown) => unknown} read
+ * @returns {Kind}
+ */
 const listOf = (read) => (value) => list(value).map((one) => read(one));
-/** @param {unknown} value @returns {Metadata | undefined} */
+/**
+ * @param {unknown} value
+ * @returns {Metadata | undefined}
+ */
 const record = (value) => (isObject(value) && !Array.isArray(value) ? value : undefined);
 /** @param {unknown} value */
 const text = (value) => textOf(value) ?? '';
@@ -125,7 +201,10 @@ const readContent = reader({
   metadata: record,
 });
 
-/** @param {unknown} given @returns {Part} */
+/**
+ * @param {unknown} given
+ * @returns {Part}
+ */
 function readPart(given) {
   const part = readContent(given);
   const { metadata } = part;
@@ -171,7 +250,10 @@ const readSaid = reader({
   message: (message) => record(message) && readMessage(message),
 });
 
-/** @param {unknown} given @returns {Status} */
+/**
+ * @param {unknown} given
+ * @returns {Status}
+ */
 function readStatus(given) {
   const status = readSaid(given);
   return compact({ ...status, ...readOutcome(status.state, status.message) });
@@ -196,8 +278,8 @@ const readAbout = reader({
 const readWrapped = reader(each('task message statusUpdate artifactUpdate', record));
 
 /**
- * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
- * is recognised by its members.
+ * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its
+ * `type`. Anything else is recognised by its members.
  * @param {unknown} result
  * @returns {Event | undefined} undefined if it is no event
  */
@@ -229,13 +311,20 @@ export function readEvent(result) {
   return { kind: 'status', ...about(), status: readStatus(status), ...ends };
 }
 
-/** The tasks of a list: the gem answers with the list itself. @param {unknown} result @returns {Task[]} */
+/**
+ * The tasks of a list: the gem answers with the list itself.
+ * @param {unknown} result
+ * @returns {Task[]}
+ */
 export const readTasks = (result) =>
   list(Array.isArray(result) ? result : getField(result, 'tasks')).map(readTask);
 
-// --- Printing, in one version ----------------------------------------------------------------------------
+// --- Printing, in one version --------------------------------------------------------------------
 
-/** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation What a client asks an agent for. */
+/**
+ * @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation What a client
+ *   asks an agent for.
+ */
 /** @typedef {'push' | 'extendedCard'} Other operations, of which no client here makes use */
 
 const PUSH = 'TaskPushNotificationConfig';
@@ -253,27 +342,33 @@ const NAMES = /** @type {[Operation | Other, ...(string | undefined)[]][]} */ ([
   ['push', `List${PUSH}s`, 'tasks/pushNotificationConfig/list', 'tasks/pushNotification/list'],
   ['push', `Delete${PUSH}`, 'tasks/pushNotificationConfig/delete', 'tasks/pushNotification/delete'],
 ]);
-/** @param {number} column of the table @returns {any} */
+/**
+ * @param {number} column of the table
+ * @returns {any}
+ */
 const methodsIn = (column) => Object.fromEntries(NAMES.map((row) => [row[0], row[column]]));
 /** @type {State[]} */
 const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
 
 /**
- * One version. `gem` is the dialect of the Ruby gem simple_a2a: the names of 0.1 with the payloads of 1.0.
+ * One version. `gem` is the dialect of the Ruby gem simple_a2a: the names of 0.1 with the payloads
+ * of 1.0.
  * @typedef {object} Dialect
  * @property {'gem' | '0.3' | '1.0'} name
  * @property {string | undefined} header what a client sends as `A2A-Version`
  * @property {string} extensionsHeader what it calls the header that names extensions
  * @property {Record<Operation, string | undefined>} methods
- * @property {(configuration: unknown) => boolean} blocks whether a send is answered only when the task has ended or
- *   needs somebody
- * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that says so
+ * @property {(configuration: unknown) => boolean} blocks whether a send is answered only when the
+ *   task has ended or needs somebody
+ * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that
+ *   says so
  * @property {boolean} numbered whether a stream's responses have the request's `id`
  * @property {boolean} snapshot whether the stream of a new task begins with the task
  * @property {boolean} lasting whether a subscription goes on while its task waits for input
  * @property {boolean} repeatable whether a canceled task may be cancelled again
  * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
- * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
+ * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are
+ *   asked for
  * @property {boolean} explains whether errors carry `data`
  * @property {Record<string, number>} codes of errors, by reason
  * @property {(method: unknown) => string} noMethod
@@ -281,14 +376,16 @@ const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
  * @property {(params: unknown) => unknown} answers the task that a message is for
- * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
+ * @property {(message: Message) => object} sendParams the parameters that say which task a message
+ *   is for, besides it
  * @property {(state: State) => string} state
  * @property {(message: Message) => object} message
  * @property {(artifact: Artifact) => object} artifact
  * @property {(status: Status) => object} status
  * @property {(task: Task) => object} task
  * @property {(event: Event) => object} event as a stream has it, and the answer to a send
- * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number | undefined }) => unknown} list
+ * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number
+ *   | undefined }) => unknown} list
  */
 
 /** Codes that every version has. @type {Record<string, number>} */
@@ -306,7 +403,12 @@ const CODES = {
   INVALID_AGENT_RESPONSE: -32006,
 };
 
-/** What every version has of an event. @param {Dialect} dialect @param {Event} event @returns {any} */
+/**
+ * What every version has of an event.
+ * @param {Dialect} dialect
+ * @param {Event} event
+ * @returns {any}
+ */
 function bodyOf(dialect, event) {
   if (event.kind === 'task') return dialect.task(event.task);
   if (event.kind === 'message') return dialect.message(event.message);
@@ -476,7 +578,7 @@ for (const [operation, ...names] of NAMES)
   }
 METHODS.delete(undefined);
 
-// --- Errors ------------------------------------------------------------------------------------------------
+// --- Errors --------------------------------------------------------------------------------------
 
 const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
 const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
@@ -501,14 +603,21 @@ export function printError(dialect, { code: reason, message, details, retryAfter
   return { code, message, data };
 }
 
-/** The ms after which an error's data say to try again, if they do. @param {unknown} data */
+/**
+ * The ms after which an error's data say to try again, if they do.
+ * @param {unknown} data
+ */
 export function retryAfterIn(data) {
   const retry = list(data).find((item) => getOwn(item, '@type') === RETRY_INFO);
   const seconds = parseFloat(textOf(getOwn(retry, 'retryDelay')) ?? '');
   return seconds >= 0 ? seconds * 1000 : undefined;
 }
 
-/** Reads an error, by the reason that it names or by its code. @param {Dialect} dialect @param {unknown} error */
+/**
+ * Reads an error, by the reason that it names or by its code.
+ * @param {Dialect} dialect
+ * @param {unknown} error
+ */
 export function readError(dialect, error) {
   const data = getOwn(error, 'data');
   const info = list(data).find((item) => getOwn(item, '@type') === ERROR_INFO);

@@ -1,4 +1,7 @@
-/** Options of agents and their clients, more strictly than elsewhere: a name that nothing reads is refused, and null is no option. */
+/**
+ * Options of agents and their clients, more strictly than elsewhere: a name that nothing reads is
+ * refused, and null is no option.
+ */
 import {
   misfit,
   mistyped,
@@ -24,7 +27,12 @@ export function requireExactly(who, options, kinds) {
   throw new AbpError('INVALID_PARAMS', `${who} has no option ${name}; it has: ${names}`);
 }
 
-/** Throws unless an option is a list of texts, or absent. @param {string} who @param {string} name @param {unknown} list */
+/**
+ * Throws unless an option is a list of texts, or absent.
+ * @param {string} who
+ * @param {string} name
+ * @param {unknown} list
+ */
 export function requireTextList(who, name, list = []) {
   if (!Array.isArray(list) || list.some((text) => typeof text !== 'string'))
     throw mistyped(who, name, 'a list of strings');

@@ -1,4 +1,7 @@
-/** Answers over HTTP, in both bindings: to Node's `ServerResponse`, and to servers in the style of fetch by what is one to a reply. */
+/**
+ * Answers over HTTP, in both bindings: to Node's `ServerResponse`, and to servers in the style of
+ * fetch by what is one to a reply.
+ */
 import { retryAfterIn } from './dialects.js';
 import { errorBody } from './rest.js';
 
@@ -14,7 +17,10 @@ const STREAM_HEADERS = {
 /** Keep a connection alive: an empty event of a stream, and white space before JSON. */
 const COMMENT = ':\n\n';
 const SPACE = ' ';
-/** Characters of an event from which on all its readers share its bytes; the bytes of shorter ones are cheaper to copy. */
+/**
+ * Characters of an event from which on all its readers share its bytes; the bytes of shorter ones
+ * are cheaper to copy.
+ */
 const MIN_SHARED = 1024;
 /** Bytes that may wait for a reader whose stream can wait for it. */
 const MAX_WAITING = 64 * 1024;
@@ -56,7 +62,10 @@ export class HttpReply {
     response.on('error', () => {});
   }
 
-  /** Those that the request and the agent have in common. @param {string[]} uris */
+  /**
+   * Those that the request and the agent have in common.
+   * @param {string[]} uris
+   */
   set extensions(uris) {
     if (uris.length) this.headers[this.extensionsHeader] = uris.join(',');
   }
@@ -92,7 +101,12 @@ export class HttpReply {
     } else this.send(this.status, this.#jsonHeaders, text);
   }
 
-  /** Sends a whole answer, or the rest of one. @param {number} status @param {object} headers @param {string} [text] */
+  /**
+   * Sends a whole answer, or the rest of one.
+   * @param {number} status
+   * @param {object} headers
+   * @param {string} [text]
+   */
   send(status, headers, text) {
     if (!this.#begun) this.#response.writeHead(status, { ...this.headers, ...headers });
     this.#response.end(text);
@@ -100,7 +114,8 @@ export class HttpReply {
   }
 
   /**
-   * The answer will take long: shows signs of life now and then, since proxies end silent connections.
+   * The answer will take long: shows signs of life now and then, since proxies end silent
+   * connections.
    * @param {boolean} [streams] whether it may become a stream
    */
   wait(streams = false) {
@@ -130,7 +145,12 @@ export class HttpReply {
     this.#streams ||= streams;
   }
 
-  /** @param {object} head @param {Printed} body @param {boolean} [failed] @param {string} [number] */
+  /**
+   * @param {object} head
+   * @param {Printed} body
+   * @param {boolean} [failed]
+   * @param {string} [number]
+   */
   event(head, body, failed, number) {
     if (this.rest) {
       const told = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
@@ -140,7 +160,13 @@ export class HttpReply {
     return this.#sendEvent(body, failed, number, start, '}');
   }
 
-  /** @param {Printed} body @param {boolean} [failed] @param {string} [number] @param {string} [before] @param {string} [after] */
+  /**
+   * @param {Printed} body
+   * @param {boolean} [failed]
+   * @param {string} [number]
+   * @param {string} [before]
+   * @param {string} [after]
+   */
   #sendEvent(body, failed, number, before = '', after = '') {
     const id = number ? `id: ${number}\n` : '';
     const start = `${failed ? 'event: error\n' : id}data: ${before}`;
@@ -153,7 +179,8 @@ export class HttpReply {
   /** @param {...(string | Uint8Array)} pieces */
   #write(...pieces) {
     if (this.left) return;
-    // Checked before this text is added, so that one long event does not cut off a reader that keeps up.
+    // Checked before this text is added, so that one long event does not cut off a reader that
+    // keeps up.
     if (this.unread() > this.#options.maxUnread) this.cut();
     else {
       // HTTP/2 has no corks.
@@ -219,12 +246,18 @@ export class FetchResponse {
     this.#room = room;
   }
 
-  /** @param {string} event @param {() => void} listener */
+  /**
+   * @param {string} event
+   * @param {() => void} listener
+   */
   on(event, listener) {
     this.#listeners[event] = listener;
   }
 
-  /** @param {number} status @param {Record<string, string>} headers */
+  /**
+   * @param {number} status
+   * @param {Record<string, string>} headers
+   */
   writeHead(status, headers) {
     this.#head = { status, headers };
     return this;

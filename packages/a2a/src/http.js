@@ -1,7 +1,7 @@
 /**
- * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have paths of their own, and so have
- * the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted to any path below the one that the agent is mounted at.
- * Streams are server-sent events.
+ * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have paths of
+ * their own, and so have the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted
+ * to any path below the one that the agent is mounted at. Streams are server-sent events.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { isLoopback } from '../../untrusted/src/addresses.js';
@@ -14,7 +14,15 @@ import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
 
 /** @import { Backlog } from './backlog.js' */
 /** @import { TaskServer } from './server.js' */
-/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*', backlog: Backlog }} HttpOptions */
+/**
+ * @typedef {object} HttpOptions
+ * @property {number} maxRequest
+ * @property {number} maxUnread
+ * @property {number} keepAlive
+ * @property {string[] | '*'} origins
+ * @property {string[] | '*'} [hosts]
+ * @property {Backlog} backlog
+ */
 
 /**
  * A request, from Node or from fetch.
@@ -29,10 +37,14 @@ import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
  * @property {Record<string, string>} headers with names in lower case
  * @property {unknown} user
  * @property {boolean} [shared] whether others serve the paths that are not ours
- * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
+ * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body;
+ *   undefined if it was broken off
  * @property {() => void} [refused] called when the body is not read to its end
  */
-/** @typedef {[reason: string, message: string, status?: number]} Refusal `status` is that of HTTP, if it is not 200 */
+/**
+ * @typedef {[reason: string, message: string, status?: number]} Refusal `status` is that of HTTP,
+ *   if it is not 200
+ */
 
 const TYPES = [JSON_TYPE, 'application/a2a+json'];
 const VERBS = 'GET, HEAD, POST, OPTIONS';
@@ -45,7 +57,7 @@ const CARDS = /** @type {const} */ ([
   ['/agentCard', 'gem'],
 ]);
 
-// --- Requests ------------------------------------------------------------------------------------------
+// --- Requests ------------------------------------------------------------------------------------
 
 /**
  * Answers a request.
@@ -58,7 +70,10 @@ const CARDS = /** @type {const} */ ([
 async function answer(server, asked, reply, options) {
   const { verb, place = asked.path, query, headers, shared = false, user } = asked;
   const { origins } = options;
-  /** @param {number} status @param {object} [more] */
+  /**
+   * @param {number} status
+   * @param {object} [more]
+   */
   const send = (status, more = {}) => {
     reply.send(status, more);
     asked.refused?.();
@@ -71,8 +86,9 @@ async function answer(server, asked, reply, options) {
   const allowed = allowOrigin(headers.origin, origins, reply);
   const reads = verb === 'GET' || verb === 'HEAD';
   if (reads && sendCard(server, asked, version, reply)) return true;
-  // A page of an origin that is not listed: it could not read the answer, but the request would have its effect. A proxy in front may
-  // speak TLS, so that of the agent's own pages only the hosts are the same.
+  // A page of an origin that is not listed: it could not read the answer, but the request would
+  // have its effect. A proxy in front may speak TLS, so that of the agent's own pages only the
+  // hosts are the same.
   const isOwn = asked.origin && headers.origin?.split('://')[1] === asked.origin.split('://')[1];
   if (headers.origin && !allowed && origins.length > 0 && !isOwn) return send(403);
   if (verb === 'OPTIONS' && allowed) {
@@ -137,7 +153,8 @@ async function serve(server, asked, response, options) {
 }
 
 /**
- * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine asks under that.
+ * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine
+ * asks under that.
  * @param {Asked} asked
  * @param {string[] | '*' | undefined} hosts
  */
@@ -165,19 +182,29 @@ function allowOrigin(origin, origins, reply) {
   return true;
 }
 
-/** Checks the origins whose pages may send requests. @param {unknown} origins @returns {string[] | '*'} */
+/**
+ * Checks the origins whose pages may send requests.
+ * @param {unknown} origins
+ * @returns {string[] | '*'}
+ */
 export function readOrigins(origins = []) {
   if (origins === '*') return origins;
   if (Array.isArray(origins)) return origins.map((origin) => exactOrigin(origin));
   throw new AbpError('INVALID_PARAMS', 'origins is a list of origins, or "*"');
 }
 
-/** Why a body is not read. @param {Record<string, string>} headers @param {HttpOptions} options @returns {Refusal | undefined} */
+/**
+ * Why a body is not read.
+ * @param {Record<string, string>} headers
+ * @param {HttpOptions} options
+ * @returns {Refusal | undefined}
+ */
 function unreadable(headers, { maxRequest }) {
   const { origin, 'content-type': type = '', 'content-encoding': encoding = '' } = headers;
   const wrong = (/** @type {string} */ what) =>
     /** @type {Refusal} */ (['CONTENT_TYPE_NOT_SUPPORTED', `Unsupported Content-${what}.`]);
-  // Any page may post here without a preflight unless the type is JSON. So pages must send that type.
+  // Any page may post here without a preflight unless the type is JSON. So pages must send that
+  // type.
   if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
     return wrong(`Type "${type}"; expected application/json`);
   if (!['', 'identity'].includes(encoding.trim().toLowerCase()))
@@ -185,14 +212,22 @@ function unreadable(headers, { maxRequest }) {
   return Number(headers['content-length']) > maxRequest ? tooLarge(maxRequest) : undefined;
 }
 
-/** @param {number} longest @returns {Refusal} */
+/**
+ * @param {number} longest
+ * @returns {Refusal}
+ */
 const tooLarge = (longest) => [
   'INVALID_REQUEST',
   `The request is longer than ${longest} characters`,
   413,
 ];
 
-/** A body as text. @param {ReturnType<typeof iteratorOf>} chunks @param {number} longest @returns {Promise<string | Refusal>} */
+/**
+ * A body as text.
+ * @param {ReturnType<typeof iteratorOf>} chunks
+ * @param {number} longest
+ * @returns {Promise<string | Refusal>}
+ */
 async function readText(chunks, longest) {
   const decoder = new TextDecoder();
   let text = '';
@@ -205,7 +240,7 @@ async function readText(chunks, longest) {
   return text + decoder.decode();
 }
 
-// --- Cards ---------------------------------------------------------------------------------------------
+// --- Cards ---------------------------------------------------------------------------------------
 
 /**
  * Sends the card at the request's path, if there is one.
@@ -237,7 +272,10 @@ function sendCard(server, { path, origin, headers }, version, reply) {
   return true;
 }
 
-/** FNV-1a, twice. It only has to tell one card from another. @param {string} text */
+/**
+ * FNV-1a, twice. It only has to tell one card from another.
+ * @param {string} text
+ */
 function hashOf(text) {
   let [a, b] = [0x811c9dc5, 0x01000193];
   for (let i = 0; i < text.length; i++) {
@@ -247,13 +285,13 @@ function hashOf(text) {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
-// --- Node ----------------------------------------------------------------------------------------------
+// --- Node ----------------------------------------------------------------------------------------
 
 /**
  * @param {TaskServer} server
  * @param {HttpOptions} options
- * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes Node's
- *   `IncomingMessage` and `ServerResponse`
+ * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes
+ *   Node's `IncomingMessage` and `ServerResponse`
  */
 export const httpListener = (server, options) => async (request, response, next) => {
   const [path, search] = (request.originalUrl ?? request.url).split('?', 2);
@@ -278,11 +316,18 @@ export const httpListener = (server, options) => async (request, response, next)
   if (!(await serve(server, asked, response, options))) next?.();
 };
 
-/** @param {string} scheme @param {string | undefined} host as the client wrote it */
+/**
+ * @param {string} scheme
+ * @param {string | undefined} host as the client wrote it
+ */
 const originOf = (scheme, host) =>
   host && /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? `${scheme}://${host}` : '';
 
-/** @param {any} request @param {number} longest @returns {Promise<string | Refusal | undefined>} undefined if it was broken off */
+/**
+ * @param {any} request
+ * @param {number} longest
+ * @returns {Promise<string | Refusal | undefined>} undefined if it was broken off
+ */
 async function textOf(request, longest) {
   const { body } = request; // set if a body parser ran before
   if (body instanceof Uint8Array) return new TextDecoder().decode(body);
@@ -292,7 +337,7 @@ async function textOf(request, longest) {
   return readText(chunks, longest).catch(() => undefined);
 }
 
-// --- fetch ---------------------------------------------------------------------------------------------
+// --- fetch ---------------------------------------------------------------------------------------
 
 /**
  * @param {TaskServer} server

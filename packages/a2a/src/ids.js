@@ -5,5 +5,8 @@ export const newId = () =>
 /** @param {Uint8Array} bytes */
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** The extension with which an agent takes each message once, however often it comes: see repeats.js. */
+/**
+ * The extension with which an agent takes each message once, however often it comes: see
+ * repeats.js.
+ */
 export const REPEATS = 'urn:abp-bridge:a2a:repeats';

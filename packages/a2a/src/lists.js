@@ -1,7 +1,7 @@
 /**
- * Lists of tasks, page by page, and how many there are. What a list shows is decided by what an index knows of the tasks; only
- * those that are shown are read, and those of which the index does not know enough. The work of a page is bounded, and others
- * have their turn meanwhile.
+ * Lists of tasks, page by page, and how many there are. What a list shows is decided by what an
+ * index knows of the tasks; only those that are shown are read, and those of which the index does
+ * not know enough. The work of a page is bounded, and others have their turn meanwhile.
  */
 import { breathe } from '../../../js/common/breathe.js';
 import { AbpError } from '../../../js/common/errors.js';
@@ -17,7 +17,10 @@ import { historyOf, invalid, timeOf } from './requests.js';
 /** Entries of the index that are read at once, and those that are looked at. */
 const SCAN = 512;
 const GROUP = 16;
-/** Entries that are looked at for a page and its count. One whose `authorize` takes its time counts for many. */
+/**
+ * Entries that are looked at for a page and its count. One whose `authorize` takes its time counts
+ * for many.
+ */
 const MAX_LOOKED = 250_000;
 const LATER = 100;
 /** Tasks that are read for a page, and for a list that has no pages. */
@@ -36,7 +39,9 @@ const MAX_PAGE_SIZE = 100;
  * @property {StoredTask} [whole] the task itself, where it is in memory
  *
  * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked
- * @typedef {{ visible: boolean, task?: StoredTask }} Found whether a list shows a task, which was read if it is to be shown
+ * @typedef {object} Found whether a list shows a task, which was read if it is to be shown
+ * @property {boolean} visible
+ * @property {StoredTask} [task]
  */
 
 /** @type {Found} */
@@ -60,7 +65,8 @@ export class TaskLists {
   }
 
   /**
-   * Answers a request. Of equal ones that come while one is being answered, the work is done once: for all of them, when it is.
+   * Answers a request. Of equal ones that come while one is being answered, the work is done once:
+   * for all of them, when it is.
    * @param {Asked} asked
    * @returns {Promise<unknown>} the result
    */
@@ -91,7 +97,11 @@ export class TaskLists {
     return job.result;
   }
 
-  /** @param {Asked} asked @param {Job} job @returns {Promise<unknown>} */
+  /**
+   * @param {Asked} asked
+   * @param {Job} job
+   * @returns {Promise<unknown>}
+   */
   async #list({ dialect, params, info }, job) {
     const { contextId, status, after, pageSize, from, artifacts, of } = filterOf(params);
     const state = status ? STATES[status] : undefined;
@@ -103,7 +113,10 @@ export class TaskLists {
     /** @type {Task[]} */
     const tasks = [];
     let room = this.#agent.parts.limits.maxAnswer;
-    /** Where the page ends, whether it does, and whether there is more behind it. @type {Place | undefined} */
+    /**
+     * Where the page ends, whether it does, and whether there is more behind it.
+     * @type {Place | undefined}
+     */
     let place = from?.place;
     let full = false;
     let more = false;
@@ -155,7 +168,12 @@ export class TaskLists {
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
   }
 
-  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} size @returns {AsyncGenerator<Listed[]>} */
+  /**
+   * @param {ListFilter} filter
+   * @param {Place | undefined} after
+   * @param {number} size
+   * @returns {AsyncGenerator<Listed[]>}
+   */
   async *#groups(filter, after, size) {
     do {
       const page = await this.#entries.page(filter, after, size);
@@ -165,9 +183,11 @@ export class TaskLists {
   }
 
   /**
-   * Which of some tasks a list shows. Those of which the index does not know that are read, and so many of the others.
+   * Which of some tasks a list shows. Those of which the index does not know that are read, and so
+   * many of the others.
    * @param {Listed[]} group
-   * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, job: Job, wanted: number }} how
+   * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, job: Job,
+   *   wanted: number }} how
    * @returns {Promise<Found[]>} fewer if no more may be looked at
    */
   async #look(group, { info, isOfList, job, wanted }) {
@@ -193,7 +213,8 @@ export class TaskLists {
    * @param {Listed} entry
    * @param {RequestInfo} info
    * @param {Job} job
-   * @returns {boolean | undefined | Promise<boolean | undefined>} undefined if the index does not know enough of it
+   * @returns {boolean | undefined | Promise<boolean | undefined>} undefined if the index does not
+   *   know enough of it
    */
   #judge(entry, info, job) {
     if (entry.whole) return this.#ask(entry.whole, info, job);
@@ -206,7 +227,12 @@ export class TaskLists {
     return verdict.then((visible) => (summary.lacks ? undefined : visible));
   }
 
-  /** @param {StoredTask} task @param {RequestInfo} info @param {Job} job @param {() => boolean} [refuse] */
+  /**
+   * @param {StoredTask} task
+   * @param {RequestInfo} info
+   * @param {Job} job
+   * @param {() => boolean} [refuse]
+   */
   #ask(task, info, job, refuse) {
     const verdict = this.#agent.allows(task, 'list', info, refuse);
     if (typeof verdict !== 'boolean') job.look(LATER);
@@ -245,7 +271,10 @@ const whole = (values) =>
     ? Promise.all(values.map(async (value) => value))
     : /** @type {T[]} */ (values);
 
-/** An answer that is being made, for all who have asked for it, and how much may still be done for it. */
+/**
+ * An answer that is being made, for all who have asked for it, and how much may still be done for
+ * it.
+ */
 class Job {
   /** @type {Set<Reply>} */
   readers = new Set();
@@ -256,13 +285,19 @@ class Job {
   #looks = MAX_LOOKED;
   #reads;
 
-  /** @param {number} reads @param {Promise<unknown>} result */
+  /**
+   * @param {number} reads
+   * @param {Promise<unknown>} result
+   */
   constructor(reads, result) {
     this.#reads = reads;
     this.result = result;
   }
 
-  /** @param {number} times @returns {boolean} whether that may be done */
+  /**
+   * @param {number} times
+   * @returns {boolean} whether that may be done
+   */
   look(times) {
     this.spent ||= (this.#looks -= times) < 0;
     return !this.spent;
@@ -284,8 +319,10 @@ class Job {
 const UNKNOWN = { history: [], artifacts: [], size: 0, artifactsSize: 0 };
 
 /**
- * What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then the task itself must be read.
- * @param {Listed} listed @param {string | undefined} tenant
+ * What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then
+ * the task itself must be read.
+ * @param {Listed} listed
+ * @param {string | undefined} tenant
  */
 function summaryOf({ task: id, contextId, state, time, by }, tenant) {
   const lack = (/** @type {unknown} */ value) => {
@@ -322,7 +359,7 @@ function summaryOf({ task: id, contextId, state, time, by }, tenant) {
   return summary;
 }
 
-// --- What is asked for ---------------------------------------------------------------------------------
+// --- What is asked for ---------------------------------------------------------------------------
 
 /** @param {unknown} params */
 function filterOf(params) {
@@ -346,20 +383,31 @@ function filterOf(params) {
   return { contextId, status, after, pageSize, from, artifacts, of };
 }
 
-/** A text that may be left out, or empty. @param {unknown} params @param {string} name @returns {string | undefined} */
+/**
+ * A text that may be left out, or empty.
+ * @param {unknown} params
+ * @param {string} name
+ * @returns {string | undefined}
+ */
 function textIn(params, name) {
   const value = getField(params, name) || undefined;
   if (value === undefined || typeof value === 'string') return value;
   throw invalid(name, 'must be a string');
 }
 
-/** @param {Place} place @param {{ total?: number, before?: number }} count @param {string} of what the list is limited to */
+/**
+ * @param {Place} place
+ * @param {{ total?: number, before?: number }} count
+ * @param {string} of what the list is limited to
+ */
 const printToken = ({ time, task }, { total, before }, of) =>
   btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
 
 /**
- * Where a page begins, and what is known of the count: how many tasks there are, or only how many are before it.
- * @param {string} token @param {string} wanted what the list is limited to
+ * Where a page begins, and what is known of the count: how many tasks there are, or only how many
+ * are before it.
+ * @param {string} token
+ * @param {string} wanted what the list is limited to
  * @returns {{ place: Place, total?: number, before?: number } | undefined}
  */
 function readToken(token, wanted) {

@@ -1,4 +1,7 @@
-/** What an agent does for each request: one method for each operation of the protocol, which reads it and answers. */
+/**
+ * What an agent does for each request: one method for each operation of the protocol, which reads
+ * it and answers.
+ */
 import * as core from './tasks-boundary.js';
 import { AbpError, reasonText, reportError, safely } from '../../../js/common/errors.js';
 import { abortError } from '../../../js/common/signals.js';
@@ -62,7 +65,9 @@ export class Operations {
 
   /**
    * Answers a request. The tasks that it names are held until it is answered.
-   * @param {unknown} request @param {Caller} caller @param {Reply} reply
+   * @param {unknown} request
+   * @param {Caller} caller
+   * @param {Reply} reply
    */
   async answer(request, caller, reply) {
     const { logs, phase } = this.parts;
@@ -119,7 +124,12 @@ class Asked {
   /** Whether its message is recognised if it comes again. */
   #repeats = false;
 
-  /** @param {Operations} all @param {unknown} request @param {Caller} caller @param {Reply} reply */
+  /**
+   * @param {Operations} all
+   * @param {unknown} request
+   * @param {Caller} caller
+   * @param {Reply} reply
+   */
   constructor(all, request, caller, reply) {
     this.#all = all;
     this.#parts = all.parts;
@@ -173,8 +183,8 @@ class Asked {
   }
 
   /**
-   * The version to answer in: that of the method's name, or of the header if two versions share the name. Without a
-   * header it is the version in which the task was begun.
+   * The version to answer in: that of the method's name, or of the header if two versions share the
+   * name. Without a header it is the version in which the task was begun.
    * @param {{ operation: string, dialects: Dialect[] } | undefined} method
    * @returns {Promise<Dialect>}
    */
@@ -188,7 +198,7 @@ class Asked {
     return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
   }
 
-  // --- Its answer ----------------------------------------------------------------------------------------
+  // --- Its answer --------------------------------------------------------------------------------
 
   /** Of the request. */
   get #id() {
@@ -217,7 +227,10 @@ class Asked {
     this.#answer({ error: printError(this.dialect, error) });
   }
 
-  /** Begins a stream. @param {boolean} [lasting] whether it goes on while its task waits for input */
+  /**
+   * Begins a stream.
+   * @param {boolean} [lasting] whether it goes on while its task waits for input
+   */
   #open(lasting = false) {
     this.reply.open();
     return new Stream(this.reply, this.dialect, this.#id, lasting);
@@ -228,15 +241,22 @@ class Asked {
     return getField(this.params, 'configuration') ?? undefined;
   }
 
-  // --- Its task ------------------------------------------------------------------------------------------
+  // --- Its task ----------------------------------------------------------------------------------
 
-  /** The task of this id, if the request is allowed that access. @param {unknown} id @param {Access} access */
+  /**
+   * The task of this id, if the request is allowed that access.
+   * @param {unknown} id
+   * @param {Access} access
+   */
   async #visible(id, access) {
     const entry = this.#parts.shown.find(id);
     return entry && (await this.#all.allows(entry.task, access, this.info)) ? entry : undefined;
   }
 
-  /** @param {Access} access @param {unknown} [id] of the task */
+  /**
+   * @param {Access} access
+   * @param {unknown} [id] of the task
+   */
   async #find(access, id = taskIdOf(this.params)) {
     if (typeof id !== 'string' || id.trim() === '')
       throw new AbpError('INVALID_PARAMS', this.dialect.noId);
@@ -245,7 +265,10 @@ class Asked {
     return entry;
   }
 
-  /** Throws if a task is too long for an answer. @param {StoredTask} task */
+  /**
+   * Throws if a task is too long for an answer.
+   * @param {StoredTask} task
+   */
   #requireFitting({ size }) {
     const { maxAnswer } = this.#parts.limits;
     if (size > maxAnswer)
@@ -263,7 +286,7 @@ class Asked {
       throw new AbpError('UNSUPPORTED_OPERATION', 'Streaming is not supported.');
   }
 
-  // --- A message -----------------------------------------------------------------------------------------
+  // --- A message ---------------------------------------------------------------------------------
 
   /** @param {boolean} streams */
   async #send(streams) {
@@ -349,9 +372,11 @@ class Asked {
   }
 
   /**
-   * Others have stored something where a message was to be, or this process has lost its lease: its log says what became of it.
-   * Throws what its sender is told, unless another process has taken it.
-   * @param {{ id: string, message: Message, mark?: Mark, known: boolean }} sent `known` for an answer to a task
+   * Others have stored something where a message was to be, or this process has lost its lease: its
+   * log says what became of it. Throws what its sender is told, unless another process has taken
+   * it.
+   * @param {{ id: string, message: Message, mark?: Mark, known: boolean }} sent `known` for an
+   *   answer to a task
    * @param {AbpError} error
    */
   async #requireTaken({ id, message, mark, known }, error) {
@@ -402,7 +427,10 @@ class Asked {
     });
   }
 
-  /** Answers with a message in place of a task. @param {Message} message */
+  /**
+   * Answers with a message in place of a task.
+   * @param {Message} message
+   */
   #answerWith(message) {
     const event = /** @type {const} */ ({ kind: 'message', message });
     if (!this.#streams) return this.#answer({ result: this.dialect.event(event) });
@@ -410,7 +438,10 @@ class Asked {
     if (stream.send(new PrintedEvent(event))) stream.end();
   }
 
-  /** Answers a message that has come before. @param {Taken} taken */
+  /**
+   * Answers a message that has come before.
+   * @param {Taken} taken
+   */
   async #answerAgain(taken) {
     if (typeof taken !== 'string') return this.#answerWith(taken);
     const { logs } = this.#parts;
@@ -450,7 +481,10 @@ class Asked {
     return undefined;
   }
 
-  /** @param {Entry} entry @param {() => void} settle called when its task settles */
+  /**
+   * @param {Entry} entry
+   * @param {() => void} settle called when its task settles
+   */
   #wait({ waiting, replica }, settle) {
     // Its sender may have left while the task was looked for.
     if (this.reply.left) return;
@@ -459,7 +493,7 @@ class Asked {
     this.reply.onLeave = () => waiting.delete(settle);
   }
 
-  // --- A task --------------------------------------------------------------------------------------------
+  // --- A task ------------------------------------------------------------------------------------
 
   async #get() {
     const { task } = await this.#find('get');
@@ -568,9 +602,12 @@ class Asked {
     join(entry, stream, verdict);
   }
 
-  // --- Push notifications --------------------------------------------------------------------------------
+  // --- Push notifications ------------------------------------------------------------------------
 
-  /** What a message says of them. @param {Entry} entry of its task */
+  /**
+   * What a message says of them.
+   * @param {Entry} entry of its task
+   */
   #addPush({ pushes, replica }) {
     const config = this.#push;
     if (!config) return;
@@ -579,7 +616,10 @@ class Asked {
     replica.owner?.push({ k: 'push', config });
   }
 
-  /** A client says where a task's states are to be sent, or asks what it has said. @param {string} method */
+  /**
+   * A client says where a task's states are to be sent, or asks what it has said.
+   * @param {string} method
+   */
   async #configurePush(method) {
     const { pushes, logs } = this.#parts;
     const { dialect, params } = this;

@@ -1,16 +1,24 @@
 /**
- * What became of the work of a task that has not completed: in the metadata of the message of its status, in the words of
- * ABP (docs/protocol.md#what-became-of-it).
+ * What became of the work of a task that has not completed: in the metadata of the message of its
+ * status, in the words of ABP (docs/protocol.md#what-became-of-it).
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { isRecord } from '../../../js/common/values.js';
 
 /** @import { Message, State } from './dialects.js' */
 
-/** @typedef {{ report?: unknown, progress?: { message: string } }} Said what an executor said of its work */
+/**
+ * @typedef {object} Said what an executor said of its work
+ * @property {unknown} [report]
+ * @property {{ message: string }} [progress]
+ */
 /** @typedef {import('../../../js/types/outcome.js').CallOutcome} CallOutcome */
 
-/** What became of a task's work, as metadata. Members without a value are left out. @param {abp.Fate} fate @param {Said} [said] */
+/**
+ * What became of a task's work, as metadata. Members without a value are left out.
+ * @param {abp.Fate} fate
+ * @param {Said} [said]
+ */
 export const outcomeOf = (fate, { report, progress } = {}) => ({
   outcome: abp.FATES[fate],
   ...(report !== undefined && { report }),
@@ -18,7 +26,8 @@ export const outcomeOf = (fate, { report, progress } = {}) => ({
 });
 
 /**
- * The states of tasks that did not succeed, and what is known of the work where their agent does not say.
+ * The states of tasks that did not succeed, and what is known of the work where their agent does
+ * not say.
  * @type {Partial<Record<State, CallOutcome>>}
  */
 const UNTOLD = { canceled: 'unknown', failed: 'failed', rejected: 'failed' };

@@ -1,10 +1,19 @@
 /** Ms before something that failed is tried again. */
 export const RETRY = 100;
 
-/** Resolves after a time. @param {number} ms */
+/**
+ * Resolves after a time.
+ * @param {number} ms
+ */
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Settles like a promise, or rejects after a time. @template T @param {Promise<T>} promise @param {number} ms @param {() => Error} why */
+/**
+ * Settles like a promise, or rejects after a time.
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {number} ms
+ * @param {() => Error} why
+ */
 export async function within(promise, ms, why) {
   let timer;
   const late = new Promise((_resolve, reject) => {

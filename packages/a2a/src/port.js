@@ -1,14 +1,18 @@
 /**
- * A2A over a Transport (js/transports/transport.js): a port, a window, a socket. Over HTTP the connection tells which answers
- * belong to which request. Here the client gives each request a stream with a name of its own.
+ * A2A over a Transport (js/transports/transport.js): a port, a window, a socket. Over HTTP the
+ * connection tells which answers belong to which request. Here the client gives each request a
+ * stream with a name of its own.
  *
- *   client  { type: REQUEST, stream, version, request, extensions? }
- *                                                         a JSON-RPC request; version is its `A2A-Version`, extensions
- *                                                         the URIs of its `A2A-Extensions`
- *           { type: CARD, stream, version }               asks for the agent card
- *           { type: LEAVE, stream }                       stops reading the stream; its task goes on
- *   agent   { type: RESULT, stream, result, extensions? } a JSON-RPC response, or the card; may be repeated
- *           { type: END, stream }                         ends the stream
+ * The client says:
+ * - `{ type: REQUEST, stream, version, request, extensions? }`: a JSON-RPC request; `version` is
+ *   its `A2A-Version`, `extensions` the URIs of its `A2A-Extensions`
+ * - `{ type: CARD, stream, version }`: asks for the agent card
+ * - `{ type: LEAVE, stream }`: stops reading the stream; its task goes on
+ *
+ * The agent says:
+ * - `{ type: RESULT, stream, result, extensions? }`: a JSON-RPC response, or the card; may be
+ *   repeated
+ * - `{ type: END, stream }`: ends the stream
  */
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, safely } from '../../../js/common/errors.js';
@@ -34,11 +38,14 @@ const MAX_STREAMS = 4096;
 /** Characters of a stream's name, which is stored while the stream is open. */
 const MAX_NAME_LENGTH = 256;
 
-/** @param {unknown} message @returns {string[]} the URIs of its extensions */
+/**
+ * @param {unknown} message
+ * @returns {string[]} the URIs of its extensions
+ */
 const urisOf = (message) =>
   firstOf(getOwn(message, 'extensions'), MAX_EXTENSIONS).filter((uri) => typeof uri === 'string');
 
-// --- The client's side ---------------------------------------------------------------------------------
+// --- The client's side ---------------------------------------------------------------------------
 
 /**
  * @param {Transport} transport used by nobody else from now on
@@ -57,7 +64,10 @@ export function portConnection(transport, limits) {
     streams.clear();
   };
 
-  /** @param {object} message @param {import('../../../js/transports/transport.js').MessageKind} [kind] */
+  /**
+   * @param {object} message
+   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
+   */
   const send = (message, kind) => {
     if (lost) throw new AbpError('DISCONNECTED', 'The transport is closed');
     const stream = `${++named}`;
@@ -139,7 +149,10 @@ export function queueResponses(limit, leave) {
       ready.push(() => response);
       wake();
     },
-    /** Reading fails once the responses before are read. @param {AbpError} error */
+    /**
+     * Reading fails once the responses before are read.
+     * @param {AbpError} error
+     */
     fail(error) {
       if (!over) ready.push(() => Promise.reject(error));
       close();
@@ -152,11 +165,15 @@ export function queueResponses(limit, leave) {
   };
 }
 
-// --- The agent's side ----------------------------------------------------------------------------------
+// --- The agent's side ----------------------------------------------------------------------------
 
 /** @typedef {Reply & { leave: () => void }} PortReply `leave` is called when its reader has gone */
 
-/** @param {Transport} transport @param {Map<unknown, PortReply>} replies that are open @param {string | number} stream */
+/**
+ * @param {Transport} transport
+ * @param {Map<unknown, PortReply>} replies that are open
+ * @param {string | number} stream
+ */
 function openReply(transport, replies, stream) {
   // Nothing is sent to a reader that has left.
   const isOpen = () => replies.get(stream) === reply;

@@ -19,7 +19,10 @@ export const again = () =>
     retryable: true,
   });
 
-/** Why no task is taken. @param {number} [status] of the core, if it has refused it */
+/**
+ * Why no task is taken.
+ * @param {number} [status] of the core, if it has refused it
+ */
 export const refusal = (status = E_LIMIT) =>
   status === E_LIMIT
     ? new AbpError('RATE_LIMITED', 'Too many tasks are in flight: try again later', {
@@ -28,7 +31,10 @@ export const refusal = (status = E_LIMIT) =>
       })
     : new AbpError('INTERNAL_ERROR', 'Out of memory');
 
-/** @param {StoredTask} task @param {string} what cannot be done with it now */
+/**
+ * @param {StoredTask} task
+ * @param {string} what cannot be done with it now
+ */
 export const unsupported = ({ id, state, terminal }, what) =>
   new AbpError(
     'UNSUPPORTED_OPERATION',
@@ -37,7 +43,10 @@ export const unsupported = ({ id, state, terminal }, what) =>
       : `Task ${id} is ${state} and accepts messages only when it asks for one.`,
   );
 
-/** Whatever was thrown, as the client is told. @param {unknown} error */
+/**
+ * Whatever was thrown, as the client is told.
+ * @param {unknown} error
+ */
 export function asError(error) {
   if (error instanceof AbpError) return error;
   console.error('abp-bridge: answering a request failed:', error);

@@ -1,4 +1,7 @@
-/** An agent as its client has found it: what its card says, requests to it, and the core's table of the tasks that are streamed. */
+/**
+ * An agent as its client has found it: what its card says, requests to it, and the core's table of
+ * the tasks that are streamed.
+ */
 import * as core from './tasks-boundary.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
@@ -61,7 +64,10 @@ export class RemoteAgent {
     });
   }
 
-  /** Registers a stream for what is due to its task. @param {TaskStream} stream */
+  /**
+   * Registers a stream for what is due to its task.
+   * @param {TaskStream} stream
+   */
   watch(stream) {
     const view = new TaskView(this, `${++this.#named}`, this.#limits.task);
     this.#watched.set(view.handle, stream);
@@ -75,13 +81,21 @@ export class RemoteAgent {
     this.table.forget(view.handle);
   }
 
-  /** The kind of a watch. @param {boolean} known whether its task's id is known, or only the message */
+  /**
+   * The kind of a watch.
+   * @param {boolean} known whether its task's id is known, or only the message
+   */
   kind(known) {
     if (known) return core.WATCH_TASK | (this.dialect.lasting ? core.WATCH_LASTING : 0);
     return core.WATCH_MESSAGE | (this.#repeats ? core.WATCH_REPEATS : 0);
   }
 
-  /** @param {Operation} operation @param {object} params @param {boolean} [abortable] @param {string} [lastEventId] */
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {boolean} [abortable]
+   * @param {string} [lastEventId]
+   */
   open(operation, params, abortable = true, lastEventId = undefined) {
     const { name, methods } = this.dialect;
     const method = methods[operation];
@@ -98,17 +112,27 @@ export class RemoteAgent {
     return readEvent(this.#result(response));
   }
 
-  /** @param {Operation} operation @param {object} params @param {number} [timeout] ms */
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} [timeout] ms
+   */
   async request(operation, params, timeout = this.#limits.timeout) {
     return this.#result(await answerWithin(timeout, this.open(operation, params)));
   }
 
-  /** @param {string} id @param {object} [options] */
+  /**
+   * @param {string} id
+   * @param {object} [options]
+   */
   get(id, options) {
     return this.#task('get', { id, ...options });
   }
 
-  /** @param {string} id @param {string | undefined} reason */
+  /**
+   * @param {string} id
+   * @param {string | undefined} reason
+   */
   cancel(id, reason) {
     const { timeout, grace } = this.#limits;
     const params = { id, ...(reason && { metadata: { reason } }) };
@@ -116,14 +140,22 @@ export class RemoteAgent {
     return this.#task('cancel', params, Math.max(timeout, grace));
   }
 
-  /** @param {Operation} operation @param {object} params @param {number} [timeout] @returns {Promise<Task>} */
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} [timeout]
+   * @returns {Promise<Task>}
+   */
   async #task(operation, params, timeout) {
     const result = await this.request(operation, params, timeout);
     if (!getOwn(result, 'status')) throw malformed(operation);
     return readTask(result);
   }
 
-  /** @param {unknown} response @returns {unknown} its result */
+  /**
+   * @param {unknown} response
+   * @returns {unknown} its result
+   */
   #result(response) {
     const error = getOwn(response, 'error');
     if (error) throw readError(this.dialect, error);
@@ -133,20 +165,24 @@ export class RemoteAgent {
   }
 }
 
-/** @typedef {Interface & { dialect: Dialect, tenant?: string }} Spoken an interface that we speak */
+/**
+ * @typedef {Interface & { dialect: Dialect, tenant?: string }} Spoken an interface that we speak
+ */
 
 /**
  * What the card of an agent says.
  * @param {unknown} card
- * @returns {{ interfaces: Spoken[], streaming?: boolean, repeats: boolean }} the interfaces that we speak, at least one, the
- *   preferred one first; and whether the agent recognises a message that comes again
+ * @returns {{ interfaces: Spoken[], streaming?: boolean, repeats: boolean }} the interfaces that we
+ *   speak, at least one, the preferred one first; and whether the agent recognises a message that
+ *   comes again
  */
 export function readCard(card) {
   const capabilities = getOwn(card, 'capabilities');
   const extensions = firstOf(getOwn(capabilities, 'extensions'), MAX_EXTENSIONS);
   const listed = getOwn(card, 'supportedInterfaces');
   const interfaces = Array.isArray(getOwn(card, 'interfaces'))
-    ? // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's own address.
+    ? // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's
+      // own address.
       [{ dialect: DIALECTS.gem, rest: false }]
     : firstOf(Array.isArray(listed) ? listed : legacyInterfaces(card), MAX_INTERFACES).flatMap(
         spokenAt,
@@ -163,7 +199,10 @@ export function readCard(card) {
   };
 }
 
-/** @param {unknown} one of the interfaces of a card of 1.0 @returns {Spoken[]} none if we do not speak it */
+/**
+ * @param {unknown} one of the interfaces of a card of 1.0
+ * @returns {Spoken[]} none if we do not speak it
+ */
 function spokenAt(one) {
   const [version = ''] = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '') ?? [];
   const binding = getOwn(one, 'protocolBinding');
@@ -175,7 +214,10 @@ function spokenAt(one) {
   ];
 }
 
-/** Those of a card of 0.3, as 1.0 writes them. @param {unknown} card */
+/**
+ * Those of a card of 0.3, as 1.0 writes them.
+ * @param {unknown} card
+ */
 const legacyInterfaces = (card) =>
   [
     { url: getOwn(card, 'url'), transport: getOwn(card, 'preferredTransport') ?? 'JSONRPC' },

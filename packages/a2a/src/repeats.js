@@ -1,7 +1,8 @@
 /**
- * Messages that have been taken. A client that got no answer sends its message again, and is answered as if it had asked
- * once; another message under the same id is refused. The extension says so in the card, and in the requests of those clients
- * that rely on it. Others may give all of their messages one id: theirs are recognised where the agent's option `repeats` says so.
+ * Messages that have been taken. A client that got no answer sends its message again, and is
+ * answered as if it had asked once; another message under the same id is refused. The extension
+ * says so in the card, and in the requests of those clients that rely on it. Others may give all of
+ * their messages one id: theirs are recognised where the agent's option `repeats` says so.
  */
 import { digestOf, hashOf } from '../../binary/src/digest.js';
 import { safely } from '../../../js/common/errors.js';
@@ -10,10 +11,14 @@ import { invalid } from './requests.js';
 /** @import { Message } from './dialects.js' */
 /** @import { RequestInfo } from './task.js' */
 
-/** What became of a message: the id of its task, or the message that answered it. @typedef {string | Message} Taken */
+/**
+ * What became of a message: the id of its task, or the message that answered it.
+ * @typedef {string | Message} Taken
+ */
 
 /**
- * What tells a message from others, the same in every process: digests of who sent it under which id, and of what it says.
+ * What tells a message from others, the same in every process: digests of who sent it under which
+ * id, and of what it says.
  * @typedef {{ name: string, digest: string }} Mark
  */
 
@@ -25,7 +30,8 @@ const MAX_SIZE = 1 << 24;
  * Reads a message as it came: later it is given a task and a context.
  * @param {Message} message
  * @param {RequestInfo} info of its request
- * @returns {Promise<Mark | undefined>} undefined if its sender has no name, that is, a user who cannot be printed
+ * @returns {Promise<Mark | undefined>} undefined if its sender has no name, that is, a user who
+ *   cannot be printed
  */
 export async function markOf({ messageId, ...content }, { tenant, user, metadata }) {
   const sender = safely(() => JSON.stringify([tenant, user, messageId]), undefined);
@@ -35,7 +41,10 @@ export async function markOf({ messageId, ...content }, { tenant, user, metadata
   return { name: hashOf(sender), digest: await digestOf(said, 'message') };
 }
 
-/** Some clients write what they leave out as empty. @param {object} content */
+/**
+ * Some clients write what they leave out as empty.
+ * @param {object} content
+ */
 const withoutEmpty = (content) =>
   Object.fromEntries(
     Object.entries(content).filter(([, one]) => one !== '' && !(Array.isArray(one) && !one.length)),
@@ -46,22 +55,31 @@ export const reused = () =>
   invalid('message.messageId', 'was used for another message: each needs an id of its own');
 
 /**
- * What no log says of messages: what becomes of those that are on their way, what those were answered that have no task, and that
- * one was taken whose task is forgotten.
+ * What no log says of messages: what becomes of those that are on their way, what those were
+ * answered that have no task, and that one was taken whose task is forgotten.
  */
 export class Repeats {
-  /** By their names, the earliest first. @type {Map<string, { taken: Promise<Taken>, digest: string, size: number }>} */
+  /**
+   * By their names, the earliest first.
+   * @type {Map<string, { taken: Promise<Taken>, digest: string, size: number }>}
+   */
   #messages = new Map();
   #size = 0;
 
-  /** What became of a message, if it has come before. Throws if another has come under its id. @param {Mark} mark */
+  /**
+   * What became of a message, if it has come before. Throws if another has come under its id.
+   * @param {Mark} mark
+   */
   get({ name, digest }) {
     const before = this.#messages.get(name);
     if (before && before.digest !== digest) throw reused();
     return before?.taken;
   }
 
-  /** @param {Mark} mark @param {Promise<Taken>} taken rejects if the message is refused, which is not remembered */
+  /**
+   * @param {Mark} mark
+   * @param {Promise<Taken>} taken rejects if the message is refused, which is not remembered
+   */
   add({ name, digest }, taken) {
     const one = { taken, digest, size: 0 };
     this.#messages.set(name, one);

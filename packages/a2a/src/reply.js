@@ -12,15 +12,21 @@ import { printError } from './dialects.js';
 /**
  * The destination of the answer to one request.
  * @typedef {object} Reply
- * @property {(response: object) => void} answer sends one JSON-RPC response, which is the whole answer
- * @property {(streams?: boolean) => void} [wait] announces that the answer, or the stream, takes its time
- * @property {(ms: number) => void} [unavailable] the answer, an error, is that of a server which is away for as long
+ * @property {(response: object) => void} answer sends one JSON-RPC response, which is the whole
+ *   answer
+ * @property {(streams?: boolean) => void} [wait] announces that the answer, or the stream, takes
+ *   its time
+ * @property {(ms: number) => void} [unavailable] the answer, an error, is that of a server which is
+ *   away for as long
  * @property {() => void} open begins a stream
- * @property {(head: object, body: Printed, failed?: boolean, number?: string) => void} event sends one JSON-RPC response
- *   in the stream: its first members, and its result, or its error if it `failed`; with a number, from which a reader can go on
- * @property {() => Promise<void>} [room] resolves when the reader has read most of what was sent, or has left
+ * @property {(head: object, body: Printed, failed?: boolean, number?: string) => void} event sends
+ *   one JSON-RPC response in the stream: its first members, and its result, or its error if it
+ *   `failed`; with a number, from which a reader can go on
+ * @property {() => Promise<void>} [room] resolves when the reader has read most of what was sent,
+ *   or has left
  * @property {() => void} end ends the stream
- * @property {string[]} extensions those that the request and the agent have in common; set before anything is sent
+ * @property {string[]} extensions those that the request and the agent have in common; set before
+ *   anything is sent
  * @property {boolean} left whether the reader has gone
  * @property {undefined | (() => void)} onLeave called when the reader goes
  */
@@ -39,13 +45,19 @@ export class PrintedEvent {
   /** @type {Map<Dialect, Printed>} */
   #printed = new Map();
 
-  /** @param {Event} event @param {string} [number] behind which a reader can go on */
+  /**
+   * @param {Event} event
+   * @param {string} [number] behind which a reader can go on
+   */
   constructor(event, number) {
     this.event = event;
     this.number = number;
   }
 
-  /** @param {Dialect} dialect @returns {Printed} */
+  /**
+   * @param {Dialect} dialect
+   * @returns {Printed}
+   */
   in(dialect) {
     let printed = this.#printed.get(dialect);
     if (!printed) {
@@ -72,7 +84,10 @@ export class Stream {
     this.head = dialect.numbered ? { jsonrpc: '2.0', id } : { jsonrpc: '2.0' };
   }
 
-  /** @param {PrintedEvent} event @returns {boolean} false if the event could not be sent, which ended the stream */
+  /**
+   * @param {PrintedEvent} event
+   * @returns {boolean} false if the event could not be sent, which ended the stream
+   */
   send(event) {
     try {
       this.reply.event(this.head, event.in(this.dialect), false, event.number);
@@ -83,7 +98,10 @@ export class Stream {
     }
   }
 
-  /** Ends the stream with an error. @param {object} error */
+  /**
+   * Ends the stream with an error.
+   * @param {object} error
+   */
   fail(error) {
     const body = { object: error, text: JSON.stringify(error) };
     safely(() => this.reply.event(this.head, body, true), undefined);
@@ -95,6 +113,9 @@ export class Stream {
   }
 }
 
-/** The error in place of an event that cannot be sent. @param {unknown} thrown */
+/**
+ * The error in place of an event that cannot be sent.
+ * @param {unknown} thrown
+ */
 export const unsendable = (thrown) =>
   new AbpError('TOO_LARGE', `The answer cannot be sent: ${toErrorObject(thrown).message}`);

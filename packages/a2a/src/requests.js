@@ -1,4 +1,7 @@
-/** Reads the requests that an A2A agent receives, and refuses invalid ones: what is wrong is said of the field that it is wrong with. */
+/**
+ * Reads the requests that an A2A agent receives, and refuses invalid ones: what is wrong is said of
+ * the field that it is wrong with.
+ */
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
@@ -22,7 +25,11 @@ export function versionOf(header) {
   return /** @type {'0.3' | '1.0' | undefined} */ (version);
 }
 
-/** Throws the `AbpError` of an invalid request. @param {unknown} request @param {string | undefined} version that it names */
+/**
+ * Throws the `AbpError` of an invalid request.
+ * @param {unknown} request
+ * @param {string | undefined} version that it names
+ */
 export function check(request, version) {
   if (version?.trim() && !versionOf(version))
     throw new AbpError(
@@ -48,7 +55,11 @@ export function check(request, version) {
 /** @param {unknown} params */
 export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
 
-/** The tasks that a request may be about. @param {unknown} params @returns {Set<unknown>} */
+/**
+ * The tasks that a request may be about.
+ * @param {unknown} params
+ * @returns {Set<unknown>}
+ */
 export const idsOf = (params) =>
   new Set([
     taskIdOf(params),
@@ -56,7 +67,12 @@ export const idsOf = (params) =>
     getField(getOwn(params, 'message'), 'taskId'),
   ]);
 
-/** A task with as much of its history as was requested. @param {StoredTask} task @param {unknown} asked @returns {Task} */
+/**
+ * A task with as much of its history as was requested.
+ * @param {StoredTask} task
+ * @param {unknown} asked
+ * @returns {Task}
+ */
 export function historyOf({ id, contextId, status, artifacts, history }, asked) {
   const length = readHistoryLength(asked);
   const kept = length === undefined ? history : length > 0 ? history.slice(-length) : [];
@@ -68,16 +84,22 @@ export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
 
 /**
  * Refuses a request that could not be read.
- * @param {Reply} reply @param {string | undefined} version @param {string} reason @param {string} message
+ * @param {Reply} reply
+ * @param {string | undefined} version
+ * @param {string} reason
+ * @param {string} message
  */
 export function refuse(reply, version, reason, message) {
   const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
   reply.answer({ jsonrpc: '2.0', id: null, error });
 }
 
-// --- Messages ------------------------------------------------------------------------------------------
+// --- Messages ------------------------------------------------------------------------------------
 
-/** @param {string} field @param {string} why */
+/**
+ * @param {string} field
+ * @param {string} why
+ */
 export const invalid = (field, why) =>
   new AbpError('INVALID_PARAMS', `${field} ${why}`, { details: { field, description: why } });
 
@@ -86,7 +108,8 @@ const isRecord = (value) => isObject(value) && !Array.isArray(value);
 
 /**
  * What a field may hold: a test, and what it is called.
- * @type {Record<'text' | 'flag' | 'record' | 'records' | 'texts', [(value: unknown) => boolean, string]>}
+ * @type {Record<'text' | 'flag' | 'record' | 'records' | 'texts', [(value: unknown) => boolean,
+ *   string]>}
  */
 const KINDS = {
   text: [(value) => typeof value === 'string', 'must be a string'],
@@ -101,7 +124,9 @@ const KINDS = {
 
 /**
  * Throws unless each of the fields is absent, null, or what it is to be.
- * @param {unknown} object @param {string} at where the object is @param {Record<string, keyof typeof KINDS>} fields
+ * @param {unknown} object
+ * @param {string} at where the object is
+ * @param {Record<string, keyof typeof KINDS>} fields
  */
 export function checkFields(object, at, fields) {
   for (const [name, kind] of Object.entries(fields)) {
@@ -111,7 +136,11 @@ export function checkFields(object, at, fields) {
   }
 }
 
-/** @param {string} names @param {keyof typeof KINDS} kind @returns {Record<string, keyof typeof KINDS>} */
+/**
+ * @param {string} names
+ * @param {keyof typeof KINDS} kind
+ * @returns {Record<string, keyof typeof KINDS>}
+ */
 export const each = (names, kind) =>
   Object.fromEntries(names.split(' ').map((name) => [name, kind]));
 
@@ -134,7 +163,10 @@ const CONTENTS = ['text', 'raw', 'url', 'data'];
 const PART_KINDS = ['text', 'file', 'data'];
 const BASE64 = /^[\w+/-]*={0,2}$/;
 
-/** @param {unknown} part @param {string} at */
+/**
+ * @param {unknown} part
+ * @param {string} at
+ */
 function checkPart(part, at) {
   if (!isRecord(part)) throw invalid(at, 'must be an object');
   checkFields(part, `${at}.`, PART);
@@ -160,7 +192,9 @@ function checkPart(part, at) {
 
 /**
  * The message of a request.
- * @param {unknown} params @param {Dialect} dialect @param {boolean} pushes whether the agent sends push notifications
+ * @param {unknown} params
+ * @param {Dialect} dialect
+ * @param {boolean} pushes whether the agent sends push notifications
  * @returns {Message}
  */
 export function readSend(params, dialect, pushes) {
@@ -188,13 +222,21 @@ export function readSend(params, dialect, pushes) {
   return message;
 }
 
-/** What a message says of push notifications, or undefined. @param {unknown} configuration @returns {unknown} */
+/**
+ * What a message says of push notifications, or undefined.
+ * @param {unknown} configuration
+ * @returns {unknown}
+ */
 export const pushOf = (configuration) =>
   getField(configuration, 'taskPushNotificationConfig') ??
   getField(configuration, 'pushNotificationConfig') ??
   undefined;
 
-/** How many messages of a task are asked for; undefined for all. @param {unknown} asked @returns {number | undefined} */
+/**
+ * How many messages of a task are asked for; undefined for all.
+ * @param {unknown} asked
+ * @returns {number | undefined}
+ */
 function readHistoryLength(asked) {
   const length = getField(asked, 'historyLength') ?? undefined;
   if (length !== undefined && !(Number.isInteger(length) && length >= 0))
@@ -203,7 +245,8 @@ function readHistoryLength(asked) {
 }
 
 /**
- * Throws unless the client declares every extension that the card requires, in its request or its message.
+ * Throws unless the client declares every extension that the card requires, in its request or its
+ * message.
  * @param {{ uri: string, required?: boolean }[]} extensions
  * @param {RequestInfo} info
  * @param {unknown} params

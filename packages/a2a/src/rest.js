@@ -1,7 +1,8 @@
 /**
- * The HTTP+JSON binding of A2A 1.0, at both ends: a method and a path for each JSON-RPC request, a status and a body for its response.
- * The paths are those of the `google.api.http` annotations in the protocol's a2a.proto. What precedes them (the path that the agent is
- * mounted at, a tenant) is ignored.
+ * The HTTP+JSON binding of A2A 1.0, at both ends: a method and a path for each JSON-RPC request, a
+ * status and a body for its response. The paths are those of the `google.api.http` annotations in
+ * the protocol's a2a.proto. What precedes them (the path that the agent is mounted at, a tenant) is
+ * ignored.
  */
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
@@ -10,7 +11,10 @@ import { DIALECTS } from './dialects.js';
 const { methods, codes } = DIALECTS['1.0'];
 const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs';
 
-/** Clients ask by the first of a method. What `{id}` stands for has no colon, and `{+id}` may have one. */
+/**
+ * Clients ask by the first of a method. What `{id}` stands for has no colon, and `{+id}` may have
+ * one.
+ */
 const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
   ['POST', '/message:send', methods.send],
   ['POST', '/message:stream', methods.stream],
@@ -29,20 +33,24 @@ const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
   return { verb, path, method, pattern: new RegExp(`${named}$`) };
 });
 
-/** The URIs in a header that names extensions. @param {string} [header] */
+/**
+ * The URIs in a header that names extensions.
+ * @param {string} [header]
+ */
 export const urisIn = (header = '') =>
   header
     .split(',')
     .map((uri) => uri.trim())
     .filter(Boolean);
 
-// --- The agent's side ----------------------------------------------------------------------------------
+// --- The agent's side ----------------------------------------------------------------------------
 
 /**
  * The JSON-RPC request, or undefined if the path does not belong to this binding.
  * @param {string} verb
  * @param {string} path
- * @param {boolean} shared whether others serve paths beside ours, so that nothing may precede a path
+ * @param {boolean} shared whether others serve paths beside ours, so that nothing may precede a
+ *   path
  * @param {(tenant: string) => boolean} hasTenant
  * @returns {{ method: string, params: Record<string, unknown> } | undefined}
  */
@@ -68,12 +76,18 @@ export function routeOf(verb, path, shared, hasTenant) {
   return undefined;
 }
 
-/** Whether a path looks like one of this binding, so that a request to it is none of JSON-RPC. @param {string} path */
+/**
+ * Whether a path looks like one of this binding, so that a request to it is none of JSON-RPC.
+ * @param {string} path
+ */
 export const looksLikeRoute = (path) => /\/(?:message|tasks\/[^/:]*):[^/]*$/.test(path);
 
 const NUMBERS = new Set(['historyLength', 'pageSize']);
 
-/** The parameters in a query, with numbers and booleans as such. @param {URLSearchParams} query */
+/**
+ * The parameters in a query, with numbers and booleans as such.
+ * @param {URLSearchParams} query
+ */
 export const readQuery = (query) =>
   Object.fromEntries(
     [...query].map(([name, value]) => [
@@ -86,7 +100,10 @@ export const readQuery = (query) =>
     ]),
   );
 
-/** The HTTP status and the gRPC status by JSON-RPC code. Codes that are not listed are faults of the server. */
+/**
+ * The HTTP status and the gRPC status by JSON-RPC code. Codes that are not listed are faults of the
+ * server.
+ */
 const STATUS = new Map(
   /** @type {[string, number, string][]} */ ([
     ['TASK_NOT_FOUND', 404, 'NOT_FOUND'],
@@ -104,7 +121,10 @@ const STATUS = new Map(
   ]).map(([reason, code, status]) => [codes[reason], { code, status }]),
 );
 
-/** @param {{ code: number, message: string, data?: unknown }} error of JSON-RPC @param {number} [status] of HTTP */
+/**
+ * @param {{ code: number, message: string, data?: unknown }} error of JSON-RPC
+ * @param {number} [status] of HTTP
+ */
 export function errorBody({ code: number, message, data = [] }, status) {
   const busy = getOwn(getOwn(data, '0'), 'reason') === 'RATE_LIMITED';
   const { code, status: name } = busy
@@ -113,14 +133,15 @@ export function errorBody({ code: number, message, data = [] }, status) {
   return { error: { code: status ?? code, status: name, message, details: data } };
 }
 
-// --- The client's side ---------------------------------------------------------------------------------
+// --- The client's side ---------------------------------------------------------------------------
 
 /** @typedef {{ method: string, params: Record<string, any> }} RpcRequest of JSON-RPC */
 
 /**
  * Translates a JSON-RPC request.
  * @param {RpcRequest} request
- * @returns {{ verb: string, path: string, body?: object }} the path is appended to the interface's URL
+ * @returns {{ verb: string, path: string, body?: object }} the path is appended to the interface's
+ *   URL
  */
 export function restRequest({ method, params: { tenant, ...rest } }) {
   // Without an id the path would name the list of tasks.
@@ -141,7 +162,10 @@ function query(params) {
   return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)]))}` : '';
 }
 
-/** Translates an answer into a JSON-RPC response. @param {unknown} body */
+/**
+ * Translates an answer into a JSON-RPC response.
+ * @param {unknown} body
+ */
 export function restResponse(body) {
   const error = getOwn(body, 'error');
   if (!error) return { result: body };

@@ -1,6 +1,6 @@
 /**
- * Runs of the executor. What an executor says is measured here, and decided by the owner of its task, in the core; what became of a
- * run is told to the owner.
+ * Runs of the executor. What an executor says is measured here, and decided by the owner of its
+ * task, in the core; what became of a run is told to the owner.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as core from './tasks-boundary.js';
@@ -43,7 +43,10 @@ export class Runs {
     return [...this.#running].filter(({ task }) => task.terminal).length;
   }
 
-  /** Resolves when no executor runs, or when the time is over. @param {number} ms */
+  /**
+   * Resolves when no executor runs, or when the time is over.
+   * @param {number} ms
+   */
   async idle(ms) {
     if (this.#running.size === 0) return;
     const idle = new Promise((resolve) => (this.#onIdle = () => resolve(undefined)));
@@ -104,7 +107,8 @@ export class Runs {
 }
 
 /**
- * What an executor is given. Its methods may be taken out of it: `execute({ signal, emitArtifact })`.
+ * What an executor is given. Its methods may be taken out of it:
+ * `execute({ signal, emitArtifact })`.
  */
 export class ExecutorContext {
   #parts;
@@ -115,22 +119,39 @@ export class ExecutorContext {
   #controller = new AbortController();
   /** Aborted when the task is cancelled, or when another message has taken over. */
   signal = this.#controller.signal;
-  /** Whether another message has taken over. @internal */
+  /**
+   * Whether another message has taken over.
+   * @internal
+   */
   replaced = false;
 
-  /** @param {Parts} parts @param {Entry} entry @param {Owner} owner @param {number} run @param {Required<Prompt>} prompt */
+  /**
+   * @param {Parts} parts
+   * @param {Entry} entry
+   * @param {Owner} owner
+   * @param {number} run
+   * @param {Required<Prompt>} prompt
+   */
   constructor(parts, entry, owner, run, { prompt, info }) {
     this.#parts = parts;
     this.#entry = entry;
     this.#owner = owner;
     this.#run = run;
-    /** The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only. */
+    /**
+     * The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only.
+     */
     this.task = entry.task;
     /** The message that this run is to answer. */
     this.message = prompt;
-    /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
+    /**
+     * The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`,
+     * `extensions`, `version`.
+     */
     this.request = info;
-    /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
+    /**
+     * How often this message was worked on: more than 1 where a `store` runs tasks again whose
+     * process is gone.
+     */
     this.attempt = entry.replica.run?.attempt ?? 0;
     // For packages/page/src/grace.js, of whatever copy.
     /** @type {any} */ (this.signal).abpGrace = parts.grace;
@@ -139,15 +160,20 @@ export class ExecutorContext {
       owner.table.artifact(owner.handle, run, artifactId, false);
   }
 
-  /** @internal @param {string} [reason] */
+  /**
+   * @internal
+   * @param {string} [reason]
+   */
   abort(reason) {
     this.#controller.abort(abortError(reason));
   }
 
   /**
-   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told any more.
+   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told
+   * any more.
    * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
-   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with it
+   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with
+   *   it
    * @returns {boolean} whether it was told
    */
   emitStatus = (state, message) => {
@@ -172,15 +198,16 @@ export class ExecutorContext {
   };
 
   /**
-   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at most 4 KB. The latest is
-   * sent if the task does not complete.
+   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at
+   * most 4 KB. The latest is sent if the task does not complete.
    * @param {unknown} report
    */
   report = (report) => this.#say({ report: keptReport(report, 'execute') });
 
   /**
-   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and more may be emitted. Rejects with `ABORTED` when
-   * another process has taken the task: then nothing of it will be.
+   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and
+   * more may be emitted. Rejects with `ABORTED` when another process has taken the task: then
+   * nothing of it will be.
    */
   flushed = async () => {
     const { logs, pushes } = this.#parts;
@@ -191,9 +218,11 @@ export class ExecutorContext {
 
   /**
    * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
-   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
+   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string,
+   *   metadata?: Metadata,
    *   extensions?: string[] }} artifact without an id it is a new one
-   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
+   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends
+   *   the artifact
    * @returns {boolean} whether it was told
    */
   emitArtifact = (artifact, { append = false, lastChunk: last = false } = {}) => {
@@ -216,7 +245,10 @@ export class ExecutorContext {
     return true;
   };
 
-  /** Of the work, unless another run has taken over. @param {import('./outcome.js').Said} said */
+  /**
+   * Of the work, unless another run has taken over.
+   * @param {import('./outcome.js').Said} said
+   */
   #say(said) {
     if (this.#owner.context === this) this.#owner.said = { ...this.#owner.said, ...said };
   }
@@ -244,15 +276,22 @@ export class ExecutorContext {
   }
 }
 
-/** How a run ended whose executor threw. @param {any} thrown */
+/**
+ * How a run ended whose executor threw.
+ * @param {any} thrown
+ */
 function returnOf(thrown) {
   const outcome = safely(() => thrown.outcome, undefined);
-  // What a call of the executor's own may still do, such as one to a pool whose worker died, the core does not know.
+  // What a call of the executor's own may still do, such as one to a pool whose worker died, the
+  // core does not know.
   if (outcome === 'unknown' || outcome === 'running') return core.TASK_UNSURE;
   return saysCancelled(thrown) ? core.TASK_STOPPED : core.TASK_THREW;
 }
 
-/** What a client is told: what is not meant for it may say more than it is to know. @param {unknown} thrown */
+/**
+ * What a client is told: what is not meant for it may say more than it is to know.
+ * @param {unknown} thrown
+ */
 function wordsOf(thrown) {
   if (isErrorObject(thrown)) return toErrorObject(thrown).message;
   if (!saysCancelled(thrown)) reportError(thrown);

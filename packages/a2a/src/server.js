@@ -24,41 +24,51 @@ import { ready } from './tasks-core.js';
 /** @import { ExecutorContext } from './runs.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
-/** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do with an existing task */
+/**
+ * @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do
+ *   with an existing task
+ */
 
 /**
  * @typedef {object} TaskServerOptions Each is optional and has a default.
- * @property {number} [grace] how long a cancel waits for the executor to say how its task ended, in ms; with 0 the
- *   task is canceled at once, whatever the executor does (0)
+ * @property {number} [grace] how long a cancel waits for the executor to say how its task ended, in
+ *   ms; with 0 the task is canceled at once, whatever the executor does (0)
  * @property {number} [maxRequest] characters of a request (4194304)
- * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; one that has more is cut off,
- *   and its task goes on (4194304)
- * @property {number} [maxBacklog] bytes that may wait for all readers; then whoever has waited longest is cut off
- *   (268435456)
- * @property {number} [keepAlive] ms between signs of life in an answer that takes its time, for those who end silent
- *   connections; 0 is none (15000)
+ * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; one that has
+ *   more is cut off, and its task goes on (4194304)
+ * @property {number} [maxBacklog] bytes that may wait for all readers; then whoever has waited
+ *   longest is cut off (268435456)
+ * @property {number} [keepAlive] ms between signs of life in an answer that takes its time, for
+ *   those who end silent connections; 0 is none (15000)
  * @property {number} [replyTimeout] ms for the agent's `reply`; 0 is for ever (60000)
- * @property {boolean} [repeats] whether a message that comes again from its user is taken once, also if its client does not declare
- *   the extension for that; its clients must give each message an id of its own (false)
+ * @property {boolean} [repeats] whether a message that comes again from its user is taken once,
+ *   also if its client does not declare the extension for that; its clients must give each message
+ *   an id of its own (false)
  * @property {string[] | '*'} [origins] whose pages may ask, over HTTP (none but the agent's own)
- * @property {string[] | '*'} [hosts] under which names the agent is asked over HTTP, with a port or without; by default
- *   those of this machine where it is asked at a loopback address, and any name elsewhere
- * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) => boolean | Promise<boolean>} [authorize]
- *   whether a request may do that to a task. Only `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
- * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers and messages
- * @property {import('./store/push.js').Push} [push] sends push notifications, by `pushNotifications` of
- *   `abp-bridge/a2a-store` (they are refused)
- * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by `openTelemetry` of
- *   `abp-bridge/a2a-store` (none)
- * @property {import('./store/index.js').TaskStore} [store] where tasks are kept that outlive the process, by `taskStore` of
- *   `abp-bridge/a2a-store` (in memory, and they end with the process)
+ * @property {string[] | '*'} [hosts] under which names the agent is asked over HTTP, with a port or
+ *   without; by default those of this machine where it is asked at a loopback address, and any name
+ *   elsewhere
+ * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo)
+ *   => boolean | Promise<boolean>} [authorize] whether a request may do that to a task. Only
+ *   `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
+ * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers
+ *   and messages
+ * @property {import('./store/push.js').Push} [push] sends push notifications, by
+ *   `pushNotifications` of `abp-bridge/a2a-store` (they are refused)
+ * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by
+ *   `openTelemetry` of `abp-bridge/a2a-store` (none)
+ * @property {import('./store/index.js').TaskStore} [store] where tasks are kept that outlive the
+ *   process, by `taskStore` of `abp-bridge/a2a-store` (in memory, and they end with the process)
  */
 
 /**
  * @typedef {object} ServerLimits What a server allows its clients.
- * @property {number} [maxTask] characters of a task: its artifacts and its messages, as JSON (67108864)
- * @property {number} [maxStored] characters of all tasks; finished ones are forgotten to make room (268435456)
- * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it is longer (67108864)
+ * @property {number} [maxTask] characters of a task: its artifacts and its messages, as JSON
+ *   (67108864)
+ * @property {number} [maxStored] characters of all tasks; finished ones are forgotten to make room
+ *   (268435456)
+ * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it is longer
+ *   (67108864)
  */
 
 /** Defaults of TaskServerOptions. */
@@ -74,12 +84,24 @@ const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 
 
 /**
  * What the parts of an agent have of each other. `phase` says how far its end is.
- * @typedef {{ agent: Agent, options: TaskServerOptions & typeof DEFAULTS, limits: import('./tasks-core.js').TaskLimits & typeof DEFAULT_LIMITS,
- *   grace: number, phase: { draining: boolean, closed: boolean }, shown: ShownTasks, logs: TaskLogs, runs: Runs,
- *   operations: Operations, pushes?: Pushes, reports?: Reports }} Parts
+ * @typedef {object} Parts
+ * @property {Agent} agent
+ * @property {TaskServerOptions & typeof DEFAULTS} options
+ * @property {import('./tasks-core.js').TaskLimits & typeof DEFAULT_LIMITS} limits
+ * @property {number} grace
+ * @property {{ draining: boolean, closed: boolean }} phase
+ * @property {ShownTasks} shown
+ * @property {TaskLogs} logs
+ * @property {Runs} runs
+ * @property {Operations} operations
+ * @property {Pushes} [pushes]
+ * @property {Reports} [reports]
  */
 
-/** A store in the process: nobody else looks at its lease, and a task is forgotten when it is shown no more. */
+/**
+ * A store in the process: nobody else looks at its lease, and a task is forgotten when it is shown
+ * no more.
+ */
 const IN_PROCESS = /** @type {const} */ ({
   term: Infinity,
   onOrphan: 'fail',
@@ -102,7 +124,11 @@ export class TaskServer {
   /** @type {Date | undefined} */
   #since;
 
-  /** Use {@link createTaskServer}. @param {Agent} agent @param {TaskServerOptions} options */
+  /**
+   * Use {@link createTaskServer}.
+   * @param {Agent} agent
+   * @param {TaskServerOptions} options
+   */
   constructor(agent, options) {
     if (typeof agent?.card?.name !== 'string' || typeof agent.execute !== 'function')
       throw new AbpError(
@@ -120,15 +146,16 @@ export class TaskServer {
       replyTimeout: milliseconds(given.replyTimeout),
     };
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
-    // Their types are for those who use the package: they need not know what an agent and these say to each other.
+    // Their types are for those who use the package: they need not know what an agent and these say
+    // to each other.
     const { push, telemetry } = /** @type {any} */ (options);
     this.#pushes = push?.attach(options.store !== undefined);
     this.#reports = telemetry?.attach(() => this.counters);
 
     const http = { ...this.#options, backlog: new Backlog(given.maxBacklog) };
     /**
-     * A listener for `http.createServer`, and middleware for Express: what is not A2A goes to `next`. Authentication
-     * that runs before it sets `user` on the request.
+     * A listener for `http.createServer`, and middleware for Express: what is not A2A goes to
+     * `next`. Authentication that runs before it sets `user` on the request.
      */
     this.handle = httpListener(this, http);
     /**
@@ -157,7 +184,10 @@ export class TaskServer {
     return this.#options.maxRequest;
   }
 
-  /** Whether an interface of the card has this tenant. @param {string} tenant */
+  /**
+   * Whether an interface of the card has this tenant.
+   * @param {string} tenant
+   */
   hasTenant(tenant) {
     const interfaces = /** @type {import('./card.js').AgentCard} */ (this.#agent.card)
       .supportedInterfaces;
@@ -179,7 +209,10 @@ export class TaskServer {
     return { ...counters, live: live + (runs?.late ?? 0), ...stored, streams };
   }
 
-  /** Not before somebody asks: where a module is evaluated there may be neither randomness nor timers. */
+  /**
+   * Not before somebody asks: where a module is evaluated there may be neither randomness nor
+   * timers.
+   */
   #whenReady = loadOnce(async () => {
     await ready();
     this.#parts ??= this.#begin();
@@ -201,9 +234,10 @@ export class TaskServer {
   }
 
   /**
-   * Ends its work before the process ends: new tasks and new streams are refused with status 503 and `Retry-After`, what
-   * runs is waited for, and then the agent closes. With a `store` its streams end at once, so that clients come back
-   * elsewhere, and what is aborted then goes to other processes.
+   * Ends its work before the process ends: new tasks and new streams are refused with status 503
+   * and `Retry-After`, what runs is waited for, and then the agent closes. With a `store` its
+   * streams end at once, so that clients come back elsewhere, and what is aborted then goes to
+   * other processes.
    * @param {{ ms?: number }} [options] how long running executors are waited for (30000)
    * @returns {Promise<void>} resolves when the agent is closed, and nothing more is stored
    */
@@ -226,8 +260,8 @@ export class TaskServer {
   }
 
   /**
-   * Cancels every task, ends every stream, and refuses further requests. Tasks of a `store` are not cancelled: other
-   * processes take them; `await drain({ ms: 0 })` says when they can.
+   * Cancels every task, ends every stream, and refuses further requests. Tasks of a `store` are not
+   * cancelled: other processes take them; `await drain({ ms: 0 })` says when they can.
    */
   close() {
     this.#phase.closed = true;
@@ -243,7 +277,8 @@ export class TaskServer {
 
   /**
    * The agent card of a version.
-   * @param {import('./card.js').CardVersion | undefined} version the default is that which the agent prefers
+   * @param {import('./card.js').CardVersion | undefined} version the default is that which the
+   *   agent prefers
    * @param {string} url the agent's URL, for interfaces that name none
    */
   card(version, url) {
@@ -282,16 +317,19 @@ export class TaskServer {
 
 /**
  * @typedef {object} Agent What the card says of an agent.
- * @property {any} card the agent card: `name`, `description`, `version`, `skills`, `capabilities`, …, in the form of 1.0;
- *   where it names no interfaces and no `url`, it is given those that it was fetched from
- * @property {(context: ExecutorContext) => unknown} execute works on a message. The task is `working` when it is called
- *   and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`. What it returns is
- *   an artifact: a text, a part, a list of these, or `{ parts, … }`. What it streams, by being a generator or returning an
- *   async iterable, are chunks of artifacts. Anything else but nothing makes the task `failed`
- * @property {(asked: { message: Message, request: RequestInfo, signal: AbortSignal }) => Said | undefined | null
- *   | Promise<Said | undefined | null>} [reply] answers a message that begins a task with another message instead; with
- *   `undefined` there is a task. What it throws is the error that the client gets. The signal fires when nobody waits
- *   for the reply any more
+ * @property {any} card the agent card: `name`, `description`, `version`, `skills`, `capabilities`,
+ *   …, in the form of 1.0; where it names no interfaces and no `url`, it is given those that it was
+ *   fetched from
+ * @property {(context: ExecutorContext) => unknown} execute works on a message. The task is
+ *   `working` when it is called and `completed` when it returns, unless it said otherwise; what it
+ *   throws makes the task `failed`. What it returns is an artifact: a text, a part, a list of
+ *   these, or `{ parts, … }`. What it streams, by being a generator or returning an async iterable,
+ *   are chunks of artifacts. Anything else but nothing makes the task `failed`
+ * @property {(asked: { message: Message, request: RequestInfo, signal: AbortSignal }) => Said
+ *   | undefined | null
+ *   | Promise<Said | undefined | null>} [reply] answers a message that begins a task with another
+ *   message instead; with `undefined` there is a task. What it throws is the error that the client
+ *   gets. The signal fires when nobody waits for the reply any more
  */
 
 /**
@@ -301,7 +339,10 @@ export class TaskServer {
  */
 export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
 
-/** @type {import('../../../js/common/check-options.js').Kinds<import('./tasks-core.js').TaskLimits & ServerLimits>} */
+/**
+ * @type {import('../../../js/common/check-options.js').Kinds<import('./tasks-core.js').TaskLimits
+ *   & ServerLimits>}
+ */
 // prettier-ignore
 const LIMITS = {
   maxAnswer: 'a number', maxArtifacts: 'a number', maxStored: 'a number', maxTask: 'a number', maxTasks: 'a number',
@@ -318,7 +359,11 @@ const OPTIONS = {
 /** @type {import('../../../js/common/check-options.js').Kinds<Agent>} */
 const AGENT = { card: 'anything', execute: 'a function', reply: 'a function' };
 
-/** Throws unless all options are what they are to be. @param {Agent} agent @param {TaskServerOptions} options */
+/**
+ * Throws unless all options are what they are to be.
+ * @param {Agent} agent
+ * @param {TaskServerOptions} options
+ */
 function checkOptions(agent, options) {
   const who = 'createTaskServer';
   // One that is of a class has members of its own.

@@ -1,6 +1,7 @@
 /**
- * The tasks that an agent shows. What is stored of a task is told here, to all of its streams the same. The core's table says
- * what is told, and how long a task that has ended is remembered; if all take too much room, it is forgotten earlier.
+ * The tasks that an agent shows. What is stored of a task is told here, to all of its streams the
+ * same. The core's table says what is told, and how long a task that has ended is remembered; if
+ * all take too much room, it is forgotten earlier.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as core from './tasks-boundary.js';
@@ -28,14 +29,18 @@ const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
  * @property {Replica} replica its log, as it is read
  * @property {import('./dialects.js').Dialect} dialect of the message that began it
  * @property {Set<import('./reply.js').Stream>} streams
- * @property {Map<() => void, (error: unknown) => void>} waiting who waits for the task to settle, and how they are answered when
- *   it will not here
- * @property {Map<string, import('./store/push.js').PushConfig>} pushes where its states are sent, by the ids that clients gave
+ * @property {Map<() => void, (error: unknown) => void>} waiting who waits for the task to settle,
+ *   and how they are answered when it will not here
+ * @property {Map<string, import('./store/push.js').PushConfig>} pushes where its states are sent,
+ *   by the ids that clients gave
  * @property {number} counted the task's characters when it was last measured
  * @property {string} [number] of the latest event that was told, if a reader can go on behind it
  */
 
-/** Ends all streams of a task. @param {Entry} entry */
+/**
+ * Ends all streams of a task.
+ * @param {Entry} entry
+ */
 export function endStreams({ streams }) {
   for (const stream of streams) stream.end();
   streams.clear();
@@ -83,9 +88,14 @@ export class ShownTasks {
     return this.#entries.get(this.table.find(id));
   }
 
-  // --- What a log says ---------------------------------------------------------------------------------
+  // --- What a log says ---------------------------------------------------------------------------
 
-  /** Shows a task. @param {Replica} replica @param {Origin} origin @returns {Entry} */
+  /**
+   * Shows a task.
+   * @param {Replica} replica
+   * @param {Origin} origin
+   * @returns {Entry}
+   */
   adopt(replica, { contextId, tenant, user, dialect }) {
     const { table } = this;
     const { id } = replica;
@@ -107,7 +117,8 @@ export class ShownTasks {
    * @param {Entry} entry
    * @param {Status} status
    * @param {string} [number] of the event
-   * @param {(entry: Entry) => void} [before] is called when the state is the task's, and nobody was told
+   * @param {(entry: Entry) => void} [before] is called when the state is the task's, and nobody was
+   *   told
    */
   status(entry, status, number, before) {
     const verdict = entry.table.says(entry.handle, 0, readState(status.state), core.TASK_NEWS);
@@ -115,7 +126,12 @@ export class ShownTasks {
     this.#act(entry, verdict, status, number);
   }
 
-  /** Tells an artifact. @param {Entry} entry @param {TaskEvent & { k: 'artifact' }} event @param {string} [number] */
+  /**
+   * Tells an artifact.
+   * @param {Entry} entry
+   * @param {TaskEvent & { k: 'artifact' }} event
+   * @param {string} [number]
+   */
   artifact(entry, event, number) {
     const { task } = entry;
     const { artifact, size, append } = event;
@@ -129,13 +145,20 @@ export class ShownTasks {
     this.#tell(entry, artifactEvent(task, event), number);
   }
 
-  /** What became of the work of a task that has ended is known. @param {Entry} entry @param {Metadata} metadata */
+  /**
+   * What became of the work of a task that has ended is known.
+   * @param {Entry} entry
+   * @param {Metadata} metadata
+   */
   learn(entry, metadata) {
     entry.task.learn(metadata);
     this.update(entry);
   }
 
-  /** A task fails that nobody can go on with. @param {Entry} entry */
+  /**
+   * A task fails that nobody can go on with.
+   * @param {Entry} entry
+   */
   lost(entry) {
     const { task } = entry;
     const metadata = outcomeOf(abp.FATE_UNKNOWN);
@@ -153,7 +176,13 @@ export class ShownTasks {
     this.drop(entry);
   }
 
-  /** Carries out a verdict of the core. @param {Entry} entry @param {number} verdict @param {Status} [status] @param {string} [number] */
+  /**
+   * Carries out a verdict of the core.
+   * @param {Entry} entry
+   * @param {number} verdict
+   * @param {Status} [status]
+   * @param {string} [number]
+   */
   #act(entry, verdict, status, number) {
     if (verdict <= 0) return;
     const { task, streams, waiting } = entry;
@@ -178,16 +207,23 @@ export class ShownTasks {
     if (verdict & core.TASK_FORGET) this.#delete(entry);
   }
 
-  /** @param {Entry} entry @param {Event} event @param {string} [number] */
+  /**
+   * @param {Entry} entry
+   * @param {Event} event
+   * @param {string} [number]
+   */
   #tell({ streams }, event, number) {
     if (streams.size === 0) return;
     const printed = new PrintedEvent(event, number);
     for (const stream of streams) if (!stream.send(printed)) streams.delete(stream);
   }
 
-  // --- Room --------------------------------------------------------------------------------------------
+  // --- Room --------------------------------------------------------------------------------------
 
-  /** A task has grown, or ended. @param {Entry} entry */
+  /**
+   * A task has grown, or ended.
+   * @param {Entry} entry
+   */
   update(entry) {
     if (this.#entries.get(entry.handle) !== entry) return;
     this.#size += entry.task.size - entry.counted;
@@ -196,7 +232,11 @@ export class ShownTasks {
     this.makeRoom(0);
   }
 
-  /** Forgets finished tasks until there is room. @param {number} size characters that are to come @returns {boolean} whether there is */
+  /**
+   * Forgets finished tasks until there is room.
+   * @param {number} size characters that are to come
+   * @returns {boolean} whether there is
+   */
   makeRoom(size) {
     const { maxStored } = this.#parts.limits;
     for (const entry of this.#finished) {
@@ -207,7 +247,10 @@ export class ShownTasks {
     return this.#size + size <= maxStored;
   }
 
-  /** Shows a task no more. @param {Entry} entry */
+  /**
+   * Shows a task no more.
+   * @param {Entry} entry
+   */
   drop(entry) {
     entry.table.forget(entry.handle);
     this.#delete(entry);
@@ -223,10 +266,19 @@ export class ShownTasks {
   }
 }
 
-/** @param {StoredTask} task @param {Status} status @param {boolean} final @returns {Event} */
+/**
+ * @param {StoredTask} task
+ * @param {Status} status
+ * @param {boolean} final
+ * @returns {Event}
+ */
 const statusEvent = (task, status, final) => ({ kind: 'status', ...aboutOf(task), status, final });
 
-/** @param {StoredTask} task @param {TaskEvent & { k: 'artifact' }} event @returns {Event} */
+/**
+ * @param {StoredTask} task
+ * @param {TaskEvent & { k: 'artifact' }} event
+ * @returns {Event}
+ */
 const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
   ...{ kind: 'artifact', ...aboutOf(task), artifact, append, lastChunk },
 });

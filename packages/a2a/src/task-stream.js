@@ -1,6 +1,7 @@
 /**
- * A task as a stream of events: the events, the task that results from them, and its cancel. The core decides whether an
- * event counts, and what to do next (src/watch_state.c); this carries it out.
+ * A task as a stream of events: the events, the task that results from them, and its cancel. The
+ * core decides whether an event counts, and what to do next (src/watch_state.c); this carries it
+ * out.
  */
 import { E_LIMIT } from '../../../js/driver/abp-boundary.js';
 import * as core from './tasks-boundary.js';
@@ -11,13 +12,15 @@ import { readState } from './dialects.js';
 import { MAX_HISTORY_MESSAGES } from './task.js';
 import { Unsent } from './unsent.js';
 
-/** @import { Artifact, Dialect, Event, Message, Metadata, Part, Status, Task } from './dialects.js' */
+/**
+ * @import { Artifact, Dialect, Event, Message, Metadata, Part, Status, Task } from './dialects.js'
+ */
 /** @import { Responses } from './client-http.js' */
 /** @import { RemoteAgent } from './remote-agent.js' */
 
 /**
- * The events of one task, as an async iterator. It ends with the task, or when the task needs somebody
- * (`input-required`); leaving it earlier closes the stream and lets the task go on.
+ * The events of one task, as an async iterator. It ends with the task, or when the task needs
+ * somebody (`input-required`); leaving it earlier closes the stream and lets the task go on.
  * @implements {AsyncIterableIterator<Event>}
  */
 export class TaskStream {
@@ -73,14 +76,17 @@ export class TaskStream {
   }
 
   /**
-   * Why the stream could not be opened again, so that the task is asked for now and then and events may be skipped.
-   * Undefined while it is a stream.
+   * Why the stream could not be opened again, so that the task is asked for now and then and events
+   * may be skipped. Undefined while it is a stream.
    */
   get polling() {
     return this.#polling;
   }
 
-  /** The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and after the task was asked for. */
+  /**
+   * The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and
+   * after the task was asked for.
+   */
   get lastEventId() {
     return this.#lastEventId || undefined;
   }
@@ -138,7 +144,11 @@ export class TaskStream {
     }
   }
 
-  /** Opens the stream and reads it to its end. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on that */
+  /**
+   * Opens the stream and reads it to its end.
+   * @param {TaskView} view
+   * @returns {AsyncGenerator<Event, number>} the verdict on that
+   */
   async *#read(view) {
     const { agent, table, handle } = view;
     this.#failure = undefined;
@@ -160,7 +170,12 @@ export class TaskStream {
     }
   }
 
-  /** @param {'watch_ended' | 'watch_asked'} step @param {TaskView} view @param {unknown} error @returns {number} the verdict on that */
+  /**
+   * @param {'watch_ended' | 'watch_asked'} step
+   * @param {TaskView} view
+   * @param {unknown} error
+   * @returns {number} the verdict on that
+   */
   #failed(step, { table, handle }, error) {
     this.#failure = error;
     return table[step](handle, howFailed(error), delayOf(error));
@@ -172,12 +187,17 @@ export class TaskStream {
     const abortable = signal !== undefined;
     const id = this.#id;
     if (id !== undefined) return agent.open('resubscribe', { id }, abortable, this.#lastEventId);
-    // Each attempt sends the same, whatever the message's owner does with it meanwhile: it is known by its id and its content.
+    // Each attempt sends the same, whatever the message's owner does with it meanwhile: it is known
+    // by its id and its content.
     this.#params ??= JSON.parse(JSON.stringify(params?.(agent.dialect)));
     return agent.open(operation, /** @type {object} */ (this.#params), abortable);
   }
 
-  /** Asks for the task. @param {TaskView} view @returns {AsyncGenerator<Event, number>} the verdict on the answer */
+  /**
+   * Asks for the task.
+   * @param {TaskView} view
+   * @returns {AsyncGenerator<Event, number>} the verdict on the answer
+   */
   async *#ask(view) {
     let task;
     try {
@@ -195,7 +215,11 @@ export class TaskStream {
     return view.table.watch_asked(view.handle, core.WATCH_ENDED, 0);
   }
 
-  /** @param {TaskView} view @param {Event} event @returns {number} 0 for one that is dropped */
+  /**
+   * @param {TaskView} view
+   * @param {Event} event
+   * @returns {number} 0 for one that is dropped
+   */
   #apply(view, event) {
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
     const others = id && this.#id && id !== this.#id;
@@ -219,7 +243,10 @@ export class TaskStream {
     if (view) this.act(view.table[`watch_${input}`](view.handle));
   }
 
-  /** Carries out what interrupts a step. @param {number} verdict */
+  /**
+   * Carries out what interrupts a step.
+   * @param {number} verdict
+   */
   act(verdict) {
     if (verdict & core.WATCH_CANCEL) void this.#cancel();
     if (verdict & core.WATCH_CLOSE) this.#responses?.close();
@@ -248,7 +275,10 @@ export class TaskStream {
     this.act(core.WATCH_CLOSE | (core.WATCH_STEPS << core.WATCH_STEP_SHIFT));
   }
 
-  /** Why the stream ends. @param {number} step */
+  /**
+   * Why the stream ends.
+   * @param {number} step
+   */
   #error(step) {
     const error = this.#reason(step);
     if (error instanceof AbpError && this.#id)
@@ -273,8 +303,8 @@ export class TaskStream {
   }
 
   /**
-   * Agents end a stream with its task, or when the executor returns: until then its connection is of no use, and what
-   * still comes is counted.
+   * Agents end a stream with its task, or when the executor returns: until then its connection is
+   * of no use, and what still comes is counted.
    * @param {TaskView} view
    */
   async #drain(view) {
@@ -296,18 +326,24 @@ export class TaskStream {
 /** @param {number} verdict */
 const stepOf = (verdict) => (verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS;
 
-/** @param {unknown} error @returns {core.WatchEnd} how a request failed */
+/**
+ * @param {unknown} error
+ * @returns {core.WatchEnd} how a request failed
+ */
 function howFailed(error) {
   if (!(error instanceof AbpError) || !error.retryable) return core.WATCH_FAILED;
   return error instanceof Unsent ? core.WATCH_UNSENT : core.WATCH_BROKEN;
 }
 
-/** @param {unknown} error @returns {number} ms */
+/**
+ * @param {unknown} error
+ * @returns {number} ms
+ */
 const delayOf = (error) => (error instanceof AbpError && limitOf(error.retryAfter)) || 0;
 
 /**
- * A task as one stream of it shows it: its status and its artifacts. Two streams of a task carry the same parts, so each has a
- * view of its own.
+ * A task as one stream of it shows it: its status and its artifacts. Two streams of a task carry
+ * the same parts, so each has a view of its own.
  */
 export class TaskView {
   /** @type {Task | undefined} */
@@ -334,7 +370,10 @@ export class TaskView {
     this.handle = /** @type {core.Task} */ (handle);
   }
 
-  /** @param {Event} event @returns {number} the core's verdict, 0 for an event that comes too late */
+  /**
+   * @param {Event} event
+   * @returns {number} the core's verdict, 0 for an event that comes too late
+   */
   apply(event) {
     if (event.kind === 'message') {
       this.message = event.message;
@@ -363,7 +402,11 @@ export class TaskView {
     return this.#status(task, event.task.status, core.TASK_NEWS | core.TASK_SNAPSHOT, metadata);
   }
 
-  /** Keeps a message; of a longer dialogue the earliest are let go. @param {Task} task @param {Message} message */
+  /**
+   * Keeps a message; of a longer dialogue the earliest are let go.
+   * @param {Task} task
+   * @param {Message} message
+   */
   #remember({ history }, message) {
     const count = (/** @type {number} */ size) => {
       this.#historySize += size;
@@ -375,14 +418,24 @@ export class TaskView {
       count(-sizeOf(/** @type {Message} */ (history.shift()).parts));
   }
 
-  /** @param {Task} task @param {Status} status @param {number} what @param {Metadata} [metadata] */
+  /**
+   * @param {Task} task
+   * @param {Status} status
+   * @param {number} what
+   * @param {Metadata} [metadata]
+   */
   #status(task, status, what, metadata) {
     const verdict = this.table.says(this.handle, 0, readState(status.state), what);
     if (verdict & core.TASK_TELL) Object.assign(task, { status, ...(metadata && { metadata }) });
     return verdict;
   }
 
-  /** @param {Task} task @param {Artifact} artifact @param {boolean} append @returns {number} 0 if it came too late */
+  /**
+   * @param {Task} task
+   * @param {Artifact} artifact
+   * @param {boolean} append
+   * @returns {number} 0 if it came too late
+   */
   #artifact({ artifacts }, artifact, append) {
     const verdict = this.table.artifact(this.handle, 0, artifact.artifactId, append);
     if (verdict < 0) {

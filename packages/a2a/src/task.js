@@ -1,4 +1,6 @@
-/** What is kept of a task, and the messages of its agent. What happens to it is decided by the core. */
+/**
+ * What is kept of a task, and the messages of its agent. What happens to it is decided by the core.
+ */
 import { ended } from './tasks-core.js';
 import { readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
@@ -9,7 +11,10 @@ import { outcomeOf } from './outcome.js';
 /** The latest messages of a task; of a longer dialogue the earliest are let go. */
 export const MAX_HISTORY_MESSAGES = 1000;
 
-/** @typedef {string | { parts: Part[], metadata?: Metadata, extensions?: string[] }} Said text, or the parts of a message */
+/**
+ * @typedef {string | { parts: Part[], metadata?: Metadata, extensions?: string[] }} Said text, or
+ *   the parts of a message
+ */
 
 /**
  * What is known of a request.
@@ -20,13 +25,15 @@ export const MAX_HISTORY_MESSAGES = 1000;
  * @property {string} [tenant] that the request is for
  * @property {string[]} extensions URIs that the client declares and the agent's card has
  * @property {any} metadata of the request, as the client gave it
- * @property {string[]} acceptedOutputModes media types that the client takes; none is all of the agent's
+ * @property {string[]} acceptedOutputModes media types that the client takes; none is all of the
+ *   agent's
  */
 
 /**
- * What an executor gave, as JSON will have it, and how many characters that takes: later changes to it are its own, and what cannot
- * be printed throws here and now.
- * @param {object} value @returns {{ value: any, size: number }}
+ * What an executor gave, as JSON will have it, and how many characters that takes: later changes to
+ * it are its own, and what cannot be printed throws here and now.
+ * @param {object} value
+ * @returns {{ value: any, size: number }}
  */
 export function plain(value) {
   const text = JSON.stringify(value);
@@ -35,7 +42,8 @@ export function plain(value) {
 
 /**
  * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
- * @param {any} given @param {Part[]} parts as they will be told
+ * @param {any} given
+ * @param {Part[]} parts as they will be told
  */
 export function checkParts(given, parts) {
   const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
@@ -44,7 +52,10 @@ export function checkParts(given, parts) {
     throw new TypeError('`parts` must be a list of { text }, { data }, { url } and { raw }');
 }
 
-/** Characters of a message, but for its ids, which are those of its task. @param {Message} message */
+/**
+ * Characters of a message, but for its ids, which are those of its task.
+ * @param {Message} message
+ */
 const lengthOf = ({ taskId: _task, contextId: _context, ...message }) =>
   JSON.stringify(message).length;
 
@@ -69,7 +80,8 @@ export class StoredTask {
   /**
    * @param {string} id
    * @param {string} contextId
-   * @param {number} limit characters of all of it: of a longer dialogue the earliest messages are let go
+   * @param {number} limit characters of all of it: of a longer dialogue the earliest messages are
+   *   let go
    * @param {{ user: unknown, tenant?: string }} by who began it
    */
   constructor(id, contextId, limit, { user, tenant }) {
@@ -91,7 +103,10 @@ export class StoredTask {
     return ended(readState(this.status.state));
   }
 
-  /** @internal @param {Message} message */
+  /**
+   * @internal
+   * @param {Message} message
+   */
   remember(message) {
     const size = lengthOf(message);
     this.history.push(message);
@@ -106,7 +121,11 @@ export class StoredTask {
     }
   }
 
-  /** What became of its work is known only after it has ended. @internal @param {Metadata} metadata */
+  /**
+   * What became of its work is known only after it has ended.
+   * @internal
+   * @param {Metadata} metadata
+   */
   learn(metadata) {
     const { message } = this.status;
     if (!message || message !== this.history.at(-1)) return;
@@ -117,7 +136,12 @@ export class StoredTask {
     this.size += grows;
   }
 
-  /** By how much an artifact makes it longer. @param {string} id @param {number} size @param {boolean} append */
+  /**
+   * By how much an artifact makes it longer.
+   * @param {string} id
+   * @param {number} size
+   * @param {boolean} append
+   */
   growth(id, size, append) {
     return append ? size : size - (this.#sizes.get(id) ?? 0);
   }
@@ -144,13 +168,21 @@ export class StoredTask {
   }
 }
 
-/** The part of a status that an agent's message is. @param {StoredTask} task @param {Said} content @returns {Partial<Status>} */
+/**
+ * The part of a status that an agent's message is.
+ * @param {StoredTask} task
+ * @param {Said} content
+ * @returns {Partial<Status>}
+ */
 export function statusOf(task, content) {
   const message = messageOf(aboutOf(task), content);
   return typeof content === 'string' ? { text: content, message } : { message };
 }
 
-/** What a status says that ends a task, where nobody gave it a message. @type {Partial<Record<State, string>>} */
+/**
+ * What a status says that ends a task, where nobody gave it a message.
+ * @type {Partial<Record<State, string>>}
+ */
 const ENDS = {
   canceled: 'The task was canceled',
   failed: 'The task has failed',
@@ -158,8 +190,8 @@ const ENDS = {
 };
 
 /**
- * The status that ends a task, with what became of its work. If its message says so itself, that stands: an executor may pass
- * on what it was told.
+ * The status that ends a task, with what became of its work. If its message says so itself, that
+ * stands: an executor may pass on what it was told.
  * @param {StoredTask} task
  * @param {Status} status
  * @param {import('../../../js/driver/abp-boundary.js').Fate} fate
@@ -177,7 +209,11 @@ export function withOutcome(task, status, fate, said) {
 /** @param {StoredTask} task */
 export const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
 
-/** @param {object} about what the message is about @param {Said} content @returns {Message} */
+/**
+ * @param {object} about what the message is about
+ * @param {Said} content
+ * @returns {Message}
+ */
 export function messageOf(about, content) {
   const given =
     typeof content === 'string' ? { parts: [{ text: content }] } : plain({ ...content }).value;

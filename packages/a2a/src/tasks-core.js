@@ -13,26 +13,32 @@ const module = new CoreModule(
   tasks.ABI,
 );
 
-/** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+/**
+ * Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See
+ * {@link CoreModule.load}.
+ */
 export const ready = () => module.load();
 
 /** Frees the table of one that nobody has any more. */
 const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer));
 
 /**
- * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in src/abp_tasks.h.
- * @property {number} [maxTasks] tasks that have not ended, or whose executor has not returned (4096)
+ * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in
+ *   src/abp_tasks.h.
+ * @property {number} [maxTasks] tasks that have not ended, or whose executor has not returned
+ *   (4096)
  * @property {number} [maxArtifacts] artifacts of one task (4096)
  * @property {number} [remembered] finished tasks that can still be asked for (1024)
- * @property {number} [rememberFor] and for how long, in ms; an agent's task that asks for something and is not
- *   answered for as long is canceled (3600000)
+ * @property {number} [rememberFor] and for how long, in ms; an agent's task that asks for something
+ *   and is not answered for as long is canceled (3600000)
  */
 
 /**
- * @typedef {object} WatchLimits Of tasks that are watched, in ms. Each is optional and has a default.
+ * @typedef {object} WatchLimits Of tasks that are watched, in ms. Each is optional and has a
+ *   default.
  * @property {number} [grace] for an agent to end a task after its cancel (30000)
- * @property {number} [linger] for a stream to end after its task, and for the event that ends the task after its cancel
- *   was answered (5000)
+ * @property {number} [linger] for a stream to end after its task, and for the event that ends the
+ *   task after its cancel was answered (5000)
  * @property {number} [retry] before a second attempt; each time twice as long, up to 30 s (1000)
  * @property {number} [outage] that an agent may be out of reach (60000)
  */
@@ -44,48 +50,91 @@ const COUNTERS = {
 };
 
 /**
- * Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. Written as `x.NAME`, since what is published has
- * shorter names (scripts/short-exports.js).
+ * Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. Written as
+ * `x.NAME`, since what is published has shorter names (scripts/short-exports.js).
  * @satisfies {Record<string, (x: any) => any>}
  */
-// prettier-ignore
 const INPUTS = {
-  start: (x) => x.start, run: (x) => x.run, subscribe: (x) => x.subscribe, state: (x) => x.state, forget: (x) => x.forget,
-  own: (x) => x.own, read: (x) => x.read, lost: (x) => x.lost, postpone: (x) => x.postpone, begin: (x) => x.begin,
-  learn: (x) => x.learn, leave: (x) => x.leave, hear: (x) => x.hear, news: (x) => x.news, doubt: (x) => x.doubt,
+  start: (x) => x.start,
+  run: (x) => x.run,
+  subscribe: (x) => x.subscribe,
+  state: (x) => x.state,
+  forget: (x) => x.forget,
+  own: (x) => x.own,
+  read: (x) => x.read,
+  lost: (x) => x.lost,
+  postpone: (x) => x.postpone,
+  begin: (x) => x.begin,
+  learn: (x) => x.learn,
+  leave: (x) => x.leave,
+  hear: (x) => x.hear,
+  news: (x) => x.news,
+  doubt: (x) => x.doubt,
 };
-/** Those after which something happens when some time has passed since. @satisfies {Record<string, (x: any) => any>} */
-// prettier-ignore
+/**
+ * Those after which something happens when some time has passed since.
+ * @satisfies {Record<string, (x: any) => any>}
+ */
 const TIMED = {
-  says: (x) => x.says, returns: (x) => x.returns, committed: (x) => x.committed, cancel: (x) => x.cancel, wish: (x) => x.wish,
-  lease: (x) => x.lease, watch: (x) => x.watch, watch_named: (x) => x.watch_named, watch_replied: (x) => x.watch_replied,
-  watch_cancel: (x) => x.watch_cancel, watch_leave: (x) => x.watch_leave, watch_stop: (x) => x.watch_stop,
-  watch_ended: (x) => x.watch_ended, watch_asked: (x) => x.watch_asked, watch_cancel_answered: (x) => x.watch_cancel_answered,
+  says: (x) => x.says,
+  returns: (x) => x.returns,
+  committed: (x) => x.committed,
+  cancel: (x) => x.cancel,
+  wish: (x) => x.wish,
+  lease: (x) => x.lease,
+  watch: (x) => x.watch,
+  watch_named: (x) => x.watch_named,
+  watch_replied: (x) => x.watch_replied,
+  watch_cancel: (x) => x.watch_cancel,
+  watch_leave: (x) => x.watch_leave,
+  watch_stop: (x) => x.watch_stop,
+  watch_ended: (x) => x.watch_ended,
+  watch_asked: (x) => x.watch_asked,
+  watch_cancel_answered: (x) => x.watch_cancel_answered,
 };
 
-/** Those that begin with the id of a task. @satisfies {Record<string, (x: any) => any>} */
+/**
+ * Those that begin with the id of a task.
+ * @satisfies {Record<string, (x: any) => any>}
+ */
 const NAMED = { add: (x) => x.add, find: (x) => x.find, became: (x) => x.became };
 
 /**
- * @template Given @template R
+ * @template Given
+ * @template R
  * @typedef {(...given: Given extends [any, ...infer Rest]
- *   ? { [I in keyof Rest]: number extends Rest[I] ? number | boolean : Rest[I] } : never) => R} Input
+ *   ? { [I in keyof Rest]: number extends Rest[I] ? number | boolean : Rest[I] }
+ *   : never) => R} Input
  */
 /**
- * @template Given @template R
- * @typedef {(...given: Given extends [any, any, ...infer Rest] ? [id: unknown, ...Rest] : never) => R} NamedInput
+ * @template Given
+ * @template R
+ * @typedef {(...given: Given extends [any, any, ...infer Rest]
+ *   ? [id: unknown, ...Rest]
+ *   : never) => R} NamedInput
  */
-/** @typedef {{ [Name in keyof typeof INPUTS | keyof typeof TIMED]: Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }
- *   & { [Name in keyof typeof NAMED]: NamedInput<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>> }} Inputs */
+/**
+ * @typedef {{
+ *   [Name in keyof typeof INPUTS | keyof typeof TIMED]:
+ *     Input<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>>
+ * } & {
+ *   [Name in keyof typeof NAMED]:
+ *     NamedInput<Parameters<tasks.Exports[Name]>, ReturnType<tasks.Exports[Name]>>
+ * }} Inputs
+ */
 
 const Driver = /** @type {new () => CoreDriver & Inputs} */ (
   /** @type {unknown} */ (class extends CoreDriver {})
 );
 for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED, ...NAMED }))
   Object.assign(Driver.prototype, {
-    /** @this {TaskTable} @param {any[]} given */
+    /**
+     * @this {TaskTable}
+     * @param {any[]} given
+     */
     [name](...given) {
-      // What is due by now comes first: one who is told of it later would act on what it knew before.
+      // What is due by now comes first: one who is told of it later would act on what it knew
+      // before.
       if (name in TIMED) this.advance(performance.now());
       return this.feed((/** @type {any} */ x, at) => {
         if (name in NAMED) given[0] = this.core.writeId(given[0]);
@@ -97,22 +146,27 @@ for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED, ...NAMED }))
 /**
  * What a table tells the one that it belongs to.
  * @typedef {object} TaskDelegate
- * @property {boolean} [commits] each task has a log outside: a state is told when `committed` says that it is stored
- * @property {(task: tasks.Task, verdict: number) => void} [onDue] time, or a limit, has done something to a task. Without
- *   it the table has no clock
- * @property {() => void} [onFailure] the core has failed, and its tasks are lost: from now on the table is empty, and
- *   nothing comes of what it is told
+ * @property {boolean} [commits] each task has a log outside: a state is told when `committed` says
+ *   that it is stored
+ * @property {(task: tasks.Task, verdict: number) => void} [onDue] time, or a limit, has done
+ *   something to a task. Without it the table has no clock
+ * @property {() => void} [onFailure] the core has failed, and its tasks are lost: from now on the
+ *   table is empty, and nothing comes of what it is told
  */
 
 /**
- * Drives a table of tasks. An input returns its verdict, for the caller to act on, or a negative `abp_status`, and 0 if the core has
- * failed; what else it causes, and what time causes, goes to the delegate.
+ * Drives a table of tasks. An input returns its verdict, for the caller to act on, or a negative
+ * `abp_status`, and 0 if the core has failed; what else it causes, and what time causes, goes to
+ * the delegate.
  */
 export class TaskTable extends Driver {
   #delegate;
   #rests = false;
 
-  /** @param {TaskLimits & WatchLimits} [limits] @param {TaskDelegate} [delegate] */
+  /**
+   * @param {TaskLimits & WatchLimits} [limits]
+   * @param {TaskDelegate} [delegate]
+   */
   constructor(limits = {}, delegate = {}) {
     super();
     this.#delegate = delegate;
@@ -126,7 +180,8 @@ export class TaskTable extends Driver {
   /**
    * Gives the core an input, and tells the delegate what else has become due.
    * @template {number} R
-   * @param {(x: tasks.Exports, table: import('../../../js/driver/instance.js').Pointer<'abp_tasks'>) => R | void} input
+   * @param {(x: tasks.Exports,
+   *   table: import('../../../js/driver/instance.js').Pointer<'abp_tasks'>) => R | void} input
    * @returns {R | 0} what the input returned, 0 if the core has failed
    */
   feed(input) {
@@ -161,12 +216,18 @@ export class TaskTable extends Driver {
     this.arm(0);
   }
 
-  /** @override @param {number} at */
+  /**
+   * @override
+   * @param {number} at
+   */
   arm(at) {
     super.arm(this.#rests ? 0 : at);
   }
 
-  /** @override @param {number} now ms */
+  /**
+   * @override
+   * @param {number} now ms
+   */
   advance(now) {
     this.feed((x, table) => x.advance(table, now));
   }
@@ -190,5 +251,8 @@ export class TaskTable extends Driver {
   }
 }
 
-/** Whether a task in this state has ended. @param {tasks.TaskState} state */
+/**
+ * Whether a task in this state has ended.
+ * @param {tasks.TaskState} state
+ */
 export const ended = (state) => module.instance().x.ended(state) === 1;

@@ -1,7 +1,8 @@
 /**
- * `abp-bridge/tasks`: the core's table of tasks, for those who tell of long calls in other words than A2A's, as the gateway does in
- * MCP's. The core knows the state of each task, how many there may be, how long an ended one is kept, and when nobody asks any more for one
- * that runs. Whoever uses the table keeps the values: the work, its result, a question.
+ * `abp-bridge/tasks`: the core's table of tasks, for those who tell of long calls in other words
+ * than A2A's, as the gateway does in MCP's. The core knows the state of each task, how many there
+ * may be, how long an ended one is kept, and when nobody asks any more for one that runs. Whoever
+ * uses the table keeps the values: the work, its result, a question.
  */
 import { FATES } from '../../../js/driver/abp-boundary.js';
 import { STATES } from './dialects.js';
@@ -13,7 +14,10 @@ export { ready };
 /** @import { State } from './dialects.js' */
 /** @import { CallOutcome } from '../../../js/types/outcome.js' */
 
-/** @param {number} fate @returns {CallOutcome | undefined} */
+/**
+ * @param {number} fate
+ * @returns {CallOutcome | undefined}
+ */
 const wordOf = (fate) => (fate ? FATES[fate] : undefined);
 
 /**
@@ -30,7 +34,12 @@ export class Task {
   #table;
   #handle;
 
-  /** @internal @param {TaskTable} table @param {core.Task} handle @param {T} work */
+  /**
+   * @internal
+   * @param {TaskTable} table
+   * @param {core.Task} handle
+   * @param {T} work
+   */
   constructor(table, handle, work) {
     this.#table = table;
     this.#handle = handle;
@@ -42,14 +51,20 @@ export class Task {
     return STATES[this.#table.state(this.#handle)];
   }
 
-  /** @internal @param {number} verdict */
+  /**
+   * @internal
+   * @param {number} verdict
+   */
   obey(verdict) {
     if (verdict < 0) return;
     if (verdict & core.TASK_ABORT) this.work.onAbort();
     if (verdict & core.TASK_TELL) this.work.onState();
   }
 
-  /** The work says in which state its task is. @param {State} state */
+  /**
+   * The work says in which state its task is.
+   * @param {State} state
+   */
   says(state) {
     const number = /** @type {core.TaskState} */ (STATES.indexOf(state));
     this.obey(this.#table.says(this.#handle, this.#table.run(this.#handle), number, 0));
@@ -60,7 +75,10 @@ export class Task {
     this.obey(this.#table.returns(this.#handle, this.#table.run(this.#handle), core.TASK_RETURNED));
   }
 
-  /** What became of the work of a task that has ended, by the word of whoever did it. @param {unknown} [outcome] */
+  /**
+   * What became of the work of a task that has ended, by the word of whoever did it.
+   * @param {unknown} [outcome]
+   */
   learn(outcome) {
     const fate = /** @type {core.Fate} */ (Math.max(0, FATES.indexOf(outcome)));
     this.#table.learn(this.#handle, fate);
@@ -71,17 +89,26 @@ export class Task {
     this.#table.leave(this.#handle);
   }
 
-  /** Whoever began it has the result. @returns {boolean} whether nothing more can come of it: then it can be forgotten */
+  /**
+   * Whoever began it has the result.
+   * @returns {boolean} whether nothing more can come of it: then it can be forgotten
+   */
   hear() {
     return this.#table.hear(this.#handle) !== 0;
   }
 
-  /** What whoever began it is to be told with another answer, which this is part of; undefined if that is nothing. */
+  /**
+   * What whoever began it is to be told with another answer, which this is part of; undefined if
+   * that is nothing.
+   */
   news() {
     return wordOf(this.#table.news(this.#handle));
   }
 
-  /** What to know before the same work is begun again: `running`, `unknown`, or `finished` without the result; else undefined. */
+  /**
+   * What to know before the same work is begun again: `running`, `unknown`, or `finished` without
+   * the result; else undefined.
+   */
   get doubt() {
     return wordOf(this.#table.doubt(this.#handle));
   }
@@ -91,7 +118,10 @@ export class Task {
     this.obey(this.#table.cancel(this.#handle, core.TASKS_DEFAULT_GRACE_MS, true));
   }
 
-  /** It is cancelled once nobody has said this again for so long. @param {number} ms 0 is for ever */
+  /**
+   * It is cancelled once nobody has said this again for so long.
+   * @param {number} ms 0 is for ever
+   */
   lease(ms) {
     this.#table.lease(this.#handle, ms);
   }
@@ -135,17 +165,26 @@ export class Tasks {
     return task;
   }
 
-  /** @param {unknown} id @returns {T | undefined} undefined for one that was forgotten */
+  /**
+   * @param {unknown} id
+   * @returns {T | undefined} undefined for one that was forgotten
+   */
   find(id) {
     return typeof id === 'string' ? this.#tasks.get(this.#table.find(id))?.work : undefined;
   }
 
-  /** All of them, ended ones included while they are kept. @returns {T[]} */
+  /**
+   * All of them, ended ones included while they are kept.
+   * @returns {T[]}
+   */
   get all() {
     return Array.from(this.#tasks.values(), ({ work }) => work);
   }
 
-  /** Lets go of a task, whatever its state. @param {string} id */
+  /**
+   * Lets go of a task, whatever its state.
+   * @param {string} id
+   */
   forget(id) {
     const handle = this.#table.find(id);
     this.#table.forget(handle);

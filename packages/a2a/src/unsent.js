@@ -1,4 +1,7 @@
 import { AbpError } from '../../../js/common/errors.js';
 
-/** A request that the agent has certainly not taken: it did not arrive, or the agent is too busy for it now. */
+/**
+ * A request that the agent has certainly not taken: it did not arrive, or the agent is too busy for
+ * it now.
+ */
 export class Unsent extends AbpError {}

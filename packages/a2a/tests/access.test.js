@@ -1,4 +1,5 @@
-// Who asks: what an executor learns of a request, and who may see which task, over every way to the agent.
+// Who asks: what an executor learns of a request, and who may see which task, over every way to the
+// agent.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -19,7 +20,10 @@ const served = async (...args) => {
 const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 const jsonRpc = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 
-/** An agent whose users are who the header `x-user` says, as a login in front of it would leave them. */
+/**
+ * An agent whose users are who the header `x-user` says, as a login in front of it would leave
+ * them.
+ */
 async function withUsers(execute, options) {
   const agent = createTaskServer({ card: CARD, execute }, options);
   const http = createServer((request, response) => {

@@ -1,5 +1,5 @@
-// The agent card, given once in the form of 1.0 and read in every version: what it says of security, where it leads,
-// and when it has changed.
+// The agent card, given once in the form of 1.0 and read in every version: what it says of
+// security, where it leads, and when it has changed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskServer } from '../src/index.js';

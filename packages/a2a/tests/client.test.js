@@ -21,7 +21,7 @@ async function rest(stream) {
 }
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
 
-// --- Server-sent events ------------------------------------------------------------------------------------
+// --- Server-sent events --------------------------------------------------------------------------
 
 const bytesOf = (text) => new TextEncoder().encode(text);
 const statusOf = (text, state = 'WORKING') => ({
@@ -36,7 +36,10 @@ const frameOf = (result) => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
 const says = (...status) => frameOf({ statusUpdate: statusOf(...status) });
 const END = `data: ${says('end', 'COMPLETED')}\n\n`;
 
-/** A stream of an agent that says these bytes, and that its task has ended when it is asked for that. */
+/**
+ * A stream of an agent that says these bytes, and that its task has ended when it is asked for
+ * that.
+ */
 function streamOf(chunks, limits = {}) {
   const answers = [[chunks, 'text/event-stream']];
   const { taskId: id, contextId, status } = statusOf('end', 'COMPLETED');
@@ -140,9 +143,12 @@ test('a stream keeps the latest messages of its task, and no more than it has ro
   await rest(stream);
 });
 
-// --- Recordings --------------------------------------------------------------------------------------------
+// --- Recordings ----------------------------------------------------------------------------------
 
-/** Exchanges the lines of the cancel's answer and of the final event that follows it, or the other way round. */
+/**
+ * Exchanges the lines of the cancel's answer and of the final event that follows it, or the other
+ * way round.
+ */
 function finalFirst(lines) {
   const cancel = lines.find((line) => line.raw?.match(/ancel(Task)?"/) && line.dir === 'c2s').conn;
   const answer = lines.filter((line) => line.conn === cancel && line.dir === 's2c');
@@ -227,7 +233,8 @@ for (const [name, options] of [
       if (!gem) cancel();
     }
     cancel();
-    // What the gem refuses is found canceled by asking for the task, which its recording has at its end only.
+    // What the gem refuses is found canceled by asking for the task, which its recording has at its
+    // end only.
     if (gem) cancel();
     const tasks = await Promise.all(cancels);
     assert.deepEqual(tasks.map(stateOf), Array(3).fill('canceled'));
@@ -276,7 +283,7 @@ test('recording append-duplication: a refused cancel leaves the stream to its en
   await agent.played;
 });
 
-// --- Signals -----------------------------------------------------------------------------------------------
+// --- Signals -------------------------------------------------------------------------------------
 
 /** A client of a scripted agent, with a subscription. */
 async function begun(t, { signal, ...options } = {}) {
@@ -498,7 +505,7 @@ test('leaving the stream closes it, and cancels nothing', async (t) => {
   assert.deepEqual(agent.seen, ['SendStreamingMessage']);
 });
 
-// --- Streams that end as they should not -------------------------------------------------------------------
+// --- Streams that end as they should not ---------------------------------------------------------
 
 test('a stream that ends before its task: the task is asked for', async (t) => {
   const { agent, stream, asked } = await working(t);
@@ -641,7 +648,7 @@ test('frames that are no events yet are skipped', async (t) => {
   assert.deepEqual((await rest(stream)).map(stateOf), ['completed']);
 });
 
-// --- Faults ------------------------------------------------------------------------------------------------
+// --- Faults --------------------------------------------------------------------------------------
 
 const LIMITS = { maxEvent: 1 << 16, maxBody: 1 << 20, maxTask: 1 << 16, maxArtifacts: 3 };
 
@@ -761,7 +768,7 @@ test('a version that nobody speaks', () => {
   });
 });
 
-// --- The card ----------------------------------------------------------------------------------------------
+// --- The card ------------------------------------------------------------------------------------
 
 const CARD = { capabilities: { streaming: true } };
 const interfaceOf = (url, protocolVersion) => ({
@@ -898,7 +905,7 @@ test('a stream that ends when the grace of a cancel is over is not opened again:
   assert.deepEqual(asked, ['SendStreamingMessage', 'CancelTask', 'GetTask', 'GetTask']);
 });
 
-// --- Transports --------------------------------------------------------------------------------------------
+// --- Transports ----------------------------------------------------------------------------------
 
 /** Our client and our server at the ends of a channel. */
 function channel(t, execute, options) {

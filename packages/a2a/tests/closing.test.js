@@ -1,5 +1,5 @@
-// An agent that is closed, or begins to, at any moment of a message that is on its way: nothing is begun that nobody can ask
-// for or cancel any more.
+// An agent that is closed, or begins to, at any moment of a message that is on its way: nothing is
+// begun that nobody can ask for or cancel any more.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { memoryBackend, pushNotifications, taskStore } from '../src/store/index.js';

@@ -1,4 +1,5 @@
-// Where a client sends its messages: a card that a stranger has written leads it nowhere but to its own origin.
+// Where a client sends its messages: a card that a stranger has written leads it nowhere but to its
+// own origin.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,5 @@
-// A client lasts as long as its task, however long that is silent and whoever ends silent connections meanwhile.
+// A client lasts as long as its task, however long that is silent and whoever ends silent
+// connections meanwhile.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -18,7 +19,7 @@ async function rest(stream) {
 }
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
 
-// --- Node's own limits -------------------------------------------------------------------------------------
+// --- Node's own limits ---------------------------------------------------------------------------
 
 /** Where Node finds its connections: which of them its fetch asks depends on its version. */
 const DISPATCHERS = [1, 2].map((version) => Symbol.for(`undici.globalDispatcher.${version}`));
@@ -34,8 +35,8 @@ async function cut(agent, client, options) {
 }
 
 /**
- * Has every connection of the process end after the shortest silence that Node takes, and waits with `silence` until
- * one has: whatever had the same limit has ended by then, too.
+ * Has every connection of the process end after the shortest silence that Node takes, and waits
+ * with `silence` until one has: whatever had the same limit has ended by then, too.
  */
 async function impatient(t) {
   new Headers(); // Node makes its dispatcher when it is first needed
@@ -103,7 +104,7 @@ test("another fetch is asked in its own way, and hears nothing of Node's", async
   assert.equal('dispatcher' in inits[0], false);
 });
 
-// --- Connections that are cut ------------------------------------------------------------------------------
+// --- Connections that are cut --------------------------------------------------------------------
 
 test('a stream that is cut again and again, and brings nothing between, lasts until its task has ended', async (t) => {
   const agent = await startAgent();
@@ -167,7 +168,9 @@ test('a stream that has become polling says why, and no more once it is a stream
   assert.equal(stream.polling, undefined);
 });
 
-/** A client whose stream has been cut, and who waits to open it again for longer than a test takes. */
+/**
+ * A client whose stream has been cut, and who waits to open it again for longer than a test takes.
+ */
 async function pausing(t, signal) {
   const agent = await startAgent();
   t.after(() => agent.close());
@@ -215,7 +218,8 @@ test('a send outlives whoever cuts its connection: it is a stream where the agen
     { keepAlive: 0 },
   );
   t.after(() => server.close());
-  // What stands between and ends silent connections, when the test says that it has been long enough.
+  // What stands between and ends silent connections, when the test says that it has been long
+  // enough.
   const sockets = new Set();
   const between = createTcpServer((socket) => {
     const to = connect(server.http.address().port, '127.0.0.1');
@@ -265,7 +269,7 @@ test('a send that is not to wait does not, where the agent has streams, too', as
   gate.resolve();
 });
 
-// --- Signs of life -----------------------------------------------------------------------------------------
+// --- Signs of life -------------------------------------------------------------------------------
 
 test('an agent shows signs of life in streams and in answers that take their time, unless told not to', async (t) => {
   const every = [];
@@ -324,7 +328,7 @@ test('an answer that takes its time begins with spaces, and is the JSON that it 
   }
 });
 
-// --- Moments without an agent ------------------------------------------------------------------------------
+// --- Moments without an agent --------------------------------------------------------------------
 
 test('a task outlives refusals, 503s and a port that is closed for a while', async (t) => {
   const agent = await startAgent();

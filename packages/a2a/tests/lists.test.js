@@ -1,4 +1,5 @@
-// Lists of tasks, without a store and on the backends that need nothing but Node; tests/fleet has NATS.
+// Lists of tasks, without a store and on the backends that need nothing but Node; tests/fleet has
+// NATS.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

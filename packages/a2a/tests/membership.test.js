@@ -1,6 +1,7 @@
-// Processes on a backend that refuses, hangs, is late or silent at every step, and that die at every step, by a clock that the
-// test holds. Whatever happens: nothing begins in a process that others would not find gone, every task ends that a client
-// was told of, all who are left tell the same of it, and of those who are gone nothing is left.
+// Processes on a backend that refuses, hangs, is late or silent at every step, and that die at
+// every step, by a clock that the test holds. Whatever happens: nothing begins in a process that
+// others would not find gone, every task ends that a client was told of, all who are left tell the
+// same of it, and of those who are gone nothing is left.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AbpError } from '../../main/src/index.js';
@@ -12,9 +13,15 @@ import { VERSIONS, plainState } from './support/a2a.js';
 const V1 = VERSIONS['1.0'];
 const TERM = 15_000;
 const TICK = TERM / 5;
-/** Histories with two faults that are tried of each kind of task. FLEET_HISTORIES=200 is for before a release. */
+/**
+ * Histories with two faults that are tried of each kind of task. FLEET_HISTORIES=200 is for before
+ * a release.
+ */
 const PAIRS = Number(process.env.FLEET_HISTORIES ?? 8);
-/** Of those with one fault, each so-manieth is tried: of the first kind, and of the others, which have much in common with it. */
+/**
+ * Of those with one fault, each so-manieth is tried: of the first kind, and of the others, which
+ * have much in common with it.
+ */
 const [FIRST, OTHERS] = PAIRS > 100 ? [1, 1] : PAIRS >= 30 ? [1, 3] : [4, 12];
 
 /** What can happen to what a process asks of the backend, or to the process. */
@@ -56,7 +63,9 @@ after(() => {
 // What fails on purpose is reported.
 console.error = () => {};
 
-/** One history: processes, a client, and faults at some of the things that are asked of the backend. */
+/**
+ * One history: processes, a client, and faults at some of the things that are asked of the backend.
+ */
 class History {
   backend = memoryBackend();
   /** Things that were asked so far. */
@@ -78,7 +87,10 @@ class History {
   processes = [];
   log = [];
 
-  /** @param {any} t @param {Map<number, string>} faults by the number of the thing that is asked */
+  /**
+   * @param {any} t
+   * @param {Map<number, string>} faults by the number of the thing that is asked
+   */
   constructor(t, faults) {
     this.t = t;
     this.faults = faults;
@@ -90,7 +102,10 @@ class History {
     crypto.randomUUID = () => `id-${String(++ids).padStart(6, '0')}`;
   }
 
-  /** The backend as a process has it. @param {number} index */
+  /**
+   * The backend as a process has it.
+   * @param {number} index
+   */
   backendOf(index) {
     const { backend } = this;
     const own = { maxRecord: backend.maxRecord, watch: backend.watch.bind(backend), close() {} };
@@ -111,9 +126,11 @@ class History {
   }
 
   /**
-   * Nobody takes a task from a process whose lease holds. A question is nobody's. Of two who take it at once from one that is
-   * gone, the log refuses the second.
-   * @param {string} id @param {any} record @param {number} expected
+   * Nobody takes a task from a process whose lease holds. A question is nobody's. Of two who take
+   * it at once from one that is gone, the log refuses the second.
+   * @param {string} id
+   * @param {any} record
+   * @param {number} expected
    */
   async #checkTaker(id, { by, epoch, e: events }, expected) {
     if (epoch < 2 || events[0]?.k === 'wish') return;
@@ -127,7 +144,11 @@ class History {
       this.problems.push(`${by} takes ${id} from ${owner.by}, which is not gone`);
   }
 
-  /** @param {number} index @param {string} name @param {() => any} apply */
+  /**
+   * @param {number} index
+   * @param {string} name
+   * @param {() => any} apply
+   */
   async ask(index, name, apply) {
     if (this.dead.has(index)) return new Promise(() => {});
     const number = this.asked++;
@@ -165,13 +186,20 @@ class History {
     }
   }
 
-  /** @param {number} index @param {() => any} apply */
+  /**
+   * @param {number} index
+   * @param {() => any} apply
+   */
   async #answered(index, apply) {
     const answer = await apply();
     return this.dead.has(index) ? new Promise(() => {}) : answer;
   }
 
-  /** @param {number} at @param {number} index @param {() => any} apply */
+  /**
+   * @param {number} at
+   * @param {number} index
+   * @param {() => any} apply
+   */
   #answeredAt(at, index, apply) {
     return new Promise((resolve, reject) => {
       const go = () => this.#answered(index, apply).then(resolve, reject);
@@ -220,7 +248,11 @@ class History {
     return agent;
   }
 
-  /** Something begins: others must find what this process leaves. @param {number} index @param {string} id */
+  /**
+   * Something begins: others must find what this process leaves.
+   * @param {number} index
+   * @param {string} id
+   */
   async #begins(index, id) {
     this.effects.push({ index, id });
     const records = (await this.backend.read(id, 0)).map(({ data }) => JSON.parse(data));
@@ -233,7 +265,11 @@ class History {
       this.problems.push(`process ${index} begins ${id} as ${by}, which has not enlisted`);
   }
 
-  /** @param {number} index @param {string} method @param {object} params */
+  /**
+   * @param {number} index
+   * @param {string} method
+   * @param {object} params
+   */
   async request(index, method, params) {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
     const headers = { 'content-type': 'application/json', ...V1.headers };
@@ -253,7 +289,9 @@ class History {
 
 /**
  * A task of process 0, which dies at last. Two others are there, and one more comes later.
- * @param {any} t @param {string} kind @param {Map<number, string>} faults
+ * @param {any} t
+ * @param {string} kind
+ * @param {Map<number, string>} faults
  */
 async function run(t, kind, faults) {
   const history = new History(t, faults);

@@ -1,4 +1,5 @@
-// What an agent keeps is bounded by its length, not by its number alone: tasks, what waits to be read, and answers.
+// What an agent keeps is bounded by its length, not by its number alone: tasks, what waits to be
+// read, and answers.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

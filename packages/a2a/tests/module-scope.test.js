@@ -1,5 +1,6 @@
-// Cloudflare Workers, and others like them, forbid randomness, timers and requests while a module is evaluated: only
-// what answers somebody may use them. So an agent that is a module's constant must be made without.
+// Cloudflare Workers, and others like them, forbid randomness, timers and requests while a module
+// is evaluated: only what answers somebody may use them. So an agent that is a module's constant
+// must be made without.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,5 @@
-// What became of the work of a task that did not complete, on the wire of every version and as a client reads it.
+// What became of the work of a task that did not complete, on the wire of every version and as a
+// client reads it.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
@@ -307,7 +308,10 @@ function played(execute, options) {
   return { agent, ask, begun, last: () => status };
 }
 
-/** Executors that work until they are told to stop. @type {Record<string, (begin: () => void) => any>} */
+/**
+ * Executors that work until they are told to stop.
+ * @type {Record<string, (begin: () => void) => any>}
+ */
 const WORKS = {
   'a function': (begin) => async (context) => {
     begin();

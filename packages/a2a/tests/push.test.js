@@ -11,7 +11,10 @@ import { VERSIONS, ask, deferred, plainState, serve } from './support/a2a.js';
 const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
 const V1 = VERSIONS['1.0'];
 
-/** Takes notifications; `answers` are the statuses of the first ones, and `held` is awaited before all. */
+/**
+ * Takes notifications; `answers` are the statuses of the first ones, and `held` is awaited before
+ * all.
+ */
 async function receiver(t, answers = [], held = undefined) {
   const got = [];
   let wake = () => {};
@@ -39,7 +42,10 @@ async function receiver(t, answers = [], held = undefined) {
 }
 const states = (got) => got.map(({ body }) => plainState((body.statusUpdate ?? body).status.state));
 
-/** @param {object} [options] of pushNotifications @param {object} [more] of the agent */
+/**
+ * @param {object} [options] of pushNotifications
+ * @param {object} [more] of the agent
+ */
 async function start(t, execute, options, more) {
   const push = pushNotifications({ allowPrivate: true, retry: 1, ...options });
   const served = await serve(execute, { push, ...more });

@@ -173,7 +173,7 @@ test('an answer that breaks off is lost, not malformed', async () => {
   assert.equal((await client.send('go')).status.state, 'completed');
 });
 
-// --- Another message under the id of one before ------------------------------------------------------------
+// --- Another message under the id of one before --------------------------------------------------
 
 const REUSED = 'message.messageId was used for another message: each needs an id of its own';
 
@@ -206,7 +206,8 @@ for (const [version, names] of Object.entries(VERSIONS))
       assert.deepEqual([error.code, error.message], [-32602, REUSED]);
       if (version === '1.0')
         assert.deepEqual(error.data[1].fieldViolations[0].field, 'message.messageId');
-      // A stream of it is refused as well, and the message itself, written in another order, is still that of its task.
+      // A stream of it is refused as well, and the message itself, written in another order, is
+      // still that of its task.
       const stream = await open(url, names.stream, { message: other }, headers);
       assert.equal(stream.response.headers['content-type'].split(';')[0], 'application/json');
       stream.leave();
@@ -360,7 +361,7 @@ test('what is changed after it was given is sent again as it was', async () => {
   assert.deepEqual([did, sent.length], [[{ amount: 1 }], 2]);
 });
 
-// --- Clients that do not know of it ------------------------------------------------------------------------
+// --- Clients that do not know of it --------------------------------------------------------------
 
 /** The official client, in a version and over a transport; it declares no extension of ours. */
 async function official(url, version, Transport) {

@@ -74,7 +74,7 @@ test('an executor may return nothing, or what an emit has returned', async () =>
   }
 });
 
-// --- Replies -----------------------------------------------------------------------------------------------
+// --- Replies -------------------------------------------------------------------------------------
 
 /** An agent that thinks about its replies until the test lets it. */
 async function thinking(options) {

@@ -1,5 +1,5 @@
-// A table of tasks that cannot have more memory: a task that does not fit is refused, the others go on, and what is forgotten
-// makes room.
+// A table of tasks that cannot have more memory: a task that does not fit is refused, the others go
+// on, and what is forgotten makes room.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limitMemory } from '../../../tests/support/little-memory.js';

@@ -70,7 +70,7 @@ test('a store that is none is refused where it is given', () => {
   assert.throws(() => taskStore({ backend, terms: 1 }), { code: 'INVALID_PARAMS' });
 });
 
-// --- What waits to be stored -------------------------------------------------------------------------------
+// --- What waits to be stored ---------------------------------------------------------------------
 
 const V1 = VERSIONS['1.0'];
 const tell = (url, text, more) =>
@@ -78,7 +78,9 @@ const tell = (url, text, more) =>
 const later = { configuration: { returnImmediately: true } };
 const [WORKING, DONE] = ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'];
 
-/** A backend whose records are held back when it is told to; `change` replaces some of its methods. */
+/**
+ * A backend whose records are held back when it is told to; `change` replaces some of its methods.
+ */
 function heldBackend(change = (_backend) => ({})) {
   const backend = memoryBackend();
   let gate = Promise.resolve();
@@ -494,7 +496,8 @@ test('a message whose task others begin while it waits is answered with that', a
 });
 
 /**
- * A task that asks for something, and answers to it that wait while they are prepared, before their process enlists.
+ * A task that asks for something, and answers to it that wait while they are prepared, before their
+ * process enlists.
  * @param {number} count of answers that wait
  */
 function heldAnswers(count) {
@@ -582,7 +585,7 @@ test('a list shows under its state what was stored before it was asked for', asy
   assert.deepEqual([tasks.map((task) => task.id), totalSize], [[id], 1]);
 });
 
-// --- What is left behind -----------------------------------------------------------------------------------
+// --- What is left behind -------------------------------------------------------------------------
 
 test('a question whose cancel could not be stored is canceled later', async (t) => {
   const asked = Date.now();
@@ -752,9 +755,12 @@ test('a task whose lease runs out while it is prepared does not begin', async (t
   assert.ok((await tell(url, 'go')).result);
 });
 
-// --- What is kept beside the log ---------------------------------------------------------------------------
+// --- What is kept beside the log -----------------------------------------------------------------
 
-/** Two processes on one backend, whose leases last for `term` ms; the second cannot read what is kept beside the log as long as `away` is true. */
+/**
+ * Two processes on one backend, whose leases last for `term` ms; the second cannot read what is
+ * kept beside the log as long as `away` is true.
+ */
 async function serveApart(t, term, execute) {
   const backend = memoryBackend();
   const state = { away: true, tried: 0 };

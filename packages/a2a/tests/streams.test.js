@@ -1,4 +1,5 @@
-// Streams of tasks that wait for input, in the words of each version; and readers who cannot be described.
+// Streams of tasks that wait for input, in the words of each version; and readers who cannot be
+// described.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
@@ -32,7 +33,8 @@ describe('a task that waits for input', () => {
       const stream = await open(url, names.stream, params, names.headers);
       const asks = (await stream.rest()).at(-1);
       assert.equal(gist(asks), 'input-required');
-      // Only 0.3 says in its frames that a stream ends; what the gem calls final is the end of the task.
+      // Only 0.3 says in its frames that a stream ends; what the gem calls final is the end of the
+      // task.
       assert.equal(asks.result.final, { '1.0': undefined, 0.3: true, gem: false }[version]);
       const { taskId: id } = asks.result.statusUpdate ?? asks.result;
       const again = await open(url, names.resubscribe, { id }, names.headers);

@@ -1,9 +1,10 @@
 /**
- * Writes values as text, for a channel between two ends of this library that carries nothing else. Values that
- * structured clone keeps and JSON loses become strings that begin with a mark (`~`). Ordinary strings that begin with
- * the mark get a second one.
+ * Writes values as text, for a channel between two ends of this library that carries nothing else.
+ * Values that structured clone keeps and JSON loses become strings that begin with a mark (`~`).
+ * Ordinary strings that begin with the mark get a second one.
  *
- * The functions use only packages/binary and packages/untrusted/src/bounds.js, so that they can be injected into a page as text.
+ * The functions use only packages/binary and packages/untrusted/src/bounds.js, so that they can be
+ * injected into a page as text.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -12,15 +13,19 @@ import { bytesOf } from '../../binary/src/binary.js';
 /**
  * Writes a value.
  * @param {unknown} value the value
- * @param {boolean} [strict] whether functions and symbols are errors, as for structured clone, or left out, as in JSON
+ * @param {boolean} [strict] whether functions and symbols are errors, as for structured clone, or
+ *   left out, as in JSON
  * @param {WeakMap<Blob, Uint8Array>} [blobs] what the Blobs in it contain. Others are errors
- * @returns {string} throws for cycles, for objects that cannot be sent (a Promise, say), and for values that are too
- *   large to be written in reasonable time
+ * @returns {string} throws for cycles, for objects that cannot be sent (a Promise, say), and for
+ *   values that are too large to be written in reasonable time
  */
 export function toText(value, strict, blobs) {
   requireBounded(value, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });
 
-  /** @param {unknown} value @returns {string} */
+  /**
+   * @param {unknown} value
+   * @returns {string}
+   */
   const write = (value) =>
     JSON.stringify(
       value,
@@ -29,7 +34,10 @@ export function toText(value, strict, blobs) {
       },
     );
 
-  /** @param {any} value before its toJSON @param {unknown} json after it, if it has one */
+  /**
+   * @param {any} value before its toJSON
+   * @param {unknown} json after it, if it has one
+   */
   function marked(value, json) {
     switch (typeof value) {
       case 'string':
@@ -82,7 +90,10 @@ export function toText(value, strict, blobs) {
  * @returns {any} the value; throws when the text is not of that form
  */
 export function fromText(text) {
-  /** @param {string} _key @param {unknown} value a string with a mark, or anything else */
+  /**
+   * @param {string} _key
+   * @param {unknown} value a string with a mark, or anything else
+   */
   function unmarked(_key, value) {
     if (typeof value !== 'string' || !value.startsWith('~')) return value;
     const rest = value.slice(2);

@@ -1,6 +1,7 @@
 /**
- * WebMCP's `document.modelContext`: the browser's own object where there is one, because the wrappers that libraries put in
- * its place lose the signal by which a call is cancelled. It is injected into pages as text, so it uses nothing else.
+ * WebMCP's `document.modelContext`: the browser's own object where there is one, because the
+ * wrappers that libraries put in its place lose the signal by which a call is cancelled. It is
+ * injected into pages as text, so it uses nothing else.
  * @returns {any} undefined where there is none
  */
 export function modelContext() {

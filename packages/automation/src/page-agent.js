@@ -1,8 +1,9 @@
 /**
- * The part of a page transport that runs in the page. It reads one stream of lines and writes another. An app of this
- * library takes and gives the protocol's messages, one a line; what is asked of another app, and what that reports, are
- * lines of their own. It is injected as text, so it uses nothing but what is injected with it:
- * packages/automation/src/foreign/foreign-app.js, packages/automation/src/clone-codec.js and what these use.
+ * The part of a page transport that runs in the page. It reads one stream of lines and writes
+ * another. An app of this library takes and gives the protocol's messages, one a line; what is
+ * asked of another app, and what that reports, are lines of their own. It is injected as text, so
+ * it uses nothing but what is injected with it: packages/automation/src/foreign/foreign-app.js,
+ * packages/automation/src/clone-codec.js and what these use.
  */
 import { foreignApp } from './foreign/foreign-app.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -11,25 +12,37 @@ import { fromText, toText } from './clone-codec.js';
 /** @import { AppTransport } from '../../../js/app/expose.js' */
 
 /**
- * What `find` has found: an app of this library, another one, WebMCP tools, nothing, or something else of that name.
+ * What `find` has found: an app of this library, another one, WebMCP tools, nothing, or something
+ * else of that name.
  * @typedef {'ours' | 'foreign' | 'tools' | 'none' | 'other'} Found
  */
 
-/** @typedef {import('./page-transport.js').PageEnd & { find: (ms: number) => Promise<Found> }} PageAgent `find` waits for an app */
+/**
+ * @typedef {import('./page-transport.js').PageEnd & { find: (ms: number) => Promise<Found> }}
+ *   PageAgent `find` waits for an app
+ */
 
 /**
- * Asks the other side by lines, and answers it: the agent asks another app, and that asks the agent. A question is `{ ask, method, args }`,
- * with its number; one without a number is not answered. An answer is `{ answer, value }`, or `{ answer, thrown }`.
+ * Asks the other side by lines, and answers it: the agent asks another app, and that asks the
+ * agent. A question is `{ ask, method, args }`, with its number; one without a number is not
+ * answered. An answer is `{ answer, value }`, or `{ answer, thrown }`.
  * @param {(line: object) => void} post throws if it cannot be sent
  * @param {(method: string, args: any[]) => unknown} run does what is asked
  */
 export function questions(post, run) {
-  /** What waits for an answer, by number. @type {Map<unknown, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>} */
+  /**
+   * What waits for an answer, by number.
+   * @type {Map<unknown, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>}
+   */
   const asked = new Map();
   let last = 0;
   return {
     asked,
-    /** @param {string} method @param {unknown[]} args @returns {Promise<any>} rejects with what was thrown there */
+    /**
+     * @param {string} method
+     * @param {unknown[]} args
+     * @returns {Promise<any>} rejects with what was thrown there
+     */
     ask(method, ...args) {
       const ask = ++last;
       // Text has no word for what is absent.
@@ -66,7 +79,8 @@ export function questions(post, run) {
 
 /**
  * @param {number} piece characters that one fetch carries at most
- * @param {typeof import('../../page/src/reporters.js').REPORTERS} reporters the functions that apps call to report
+ * @param {typeof import('../../page/src/reporters.js').REPORTERS} reporters the functions that apps
+ *   call to report
  * @param {any} [page] where `abp` is looked for, and the functions that apps call
  * @param {import('./page-tools.js').PageTools} [tools] taken where there is no `abp`
  * @returns {PageAgent}
@@ -78,7 +92,7 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
   /** What the Blobs in results contain. @type {WeakMap<Blob, Uint8Array>} */
   const contents = new WeakMap();
 
-  // --- The two streams -----------------------------------------------------------------------------
+  // --- The two streams ---------------------------------------------------------------------------
 
   let taken = 0;
   let partial = '';
@@ -99,9 +113,12 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     return waiting.slice(0, piece);
   };
 
-  // --- An app of this library ----------------------------------------------------------------------
+  // --- An app of this library --------------------------------------------------------------------
 
-  /** Reads the Blobs of a result: it is sent as text. @param {unknown} value */
+  /**
+   * Reads the Blobs of a result: it is sent as text.
+   * @param {unknown} value
+   */
   async function prepare(value) {
     /** @type {Set<Blob>} */
     const blobs = new Set();
@@ -142,7 +159,7 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
     page.abp[ACCEPT](ours);
   }
 
-  // --- Another app ---------------------------------------------------------------------------------
+  // --- Another app -------------------------------------------------------------------------------
 
   /** @type {any} a ForeignApp */
   let foreign;
@@ -152,13 +169,17 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
       prepare(await foreign[method](first, ...(method === 'open' ? [hear] : []), ...rest)),
   );
 
-  /** @param {string} kind @param {unknown} report @returns {unknown} */
+  /**
+   * @param {string} kind
+   * @param {unknown} report
+   * @returns {unknown}
+   */
   function hear(kind, report) {
     if (kind === 'Elicitation') return questioning.ask('hear', kind, report);
     return emit(toText({ method: 'hear', args: [kind, report] }));
   }
 
-  // --- The end -------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
   async function end(reason = 'The agent disconnected') {
     if (ended) return;
@@ -233,7 +254,8 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 }
 
 /**
- * Installs placeholders for the functions that apps call to report, before their page loads. Injected as text, too.
+ * Installs placeholders for the functions that apps call to report, before their page loads.
+ * Injected as text, too.
  * @param {string[]} names
  */
 export function keepPlaces(names) {

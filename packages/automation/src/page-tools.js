@@ -1,10 +1,12 @@
 /**
- * The WebMCP tools of a document, as an object of the form of `window.abp`, which is called like any other app of others'
- * making. `pageTools` is injected as text, so it uses nothing but what is injected with it: packages/automation/src/model-context.js
- * and packages/automation/src/plain-json.js.
+ * The WebMCP tools of a document, as an object of the form of `window.abp`, which is called like
+ * any other app of others' making. `pageTools` is injected as text, so it uses nothing but what is
+ * injected with it: packages/automation/src/model-context.js and
+ * packages/automation/src/plain-json.js.
  *
- * WebMCP settles a call at once when its caller aborts, and drops what the tool says afterwards. So nobody here knows
- * whether the tool has stopped, and a response to a cancelled call says so: `metadata.outcome` is `'unknown'`.
+ * WebMCP settles a call at once when its caller aborts, and drops what the tool says afterwards. So
+ * nobody here knows whether the tool has stopped, and a response to a cancelled call says so:
+ * `metadata.outcome` is `'unknown'`.
  */
 import { copyRecord, firstOf, getOwn, isObject } from '../../../js/common/values.js';
 import { textToBytes } from '../../binary/src/binary.js';
@@ -14,14 +16,20 @@ import { plainJson } from './plain-json.js';
 
 /**
  * What a page registers, as WebMCP lists it. `inputSchema` is JSON Schema, or its text.
- * @typedef {{ name: string, title?: unknown, description?: unknown, inputSchema?: unknown, annotations?: object }} Tool
+ * @typedef {object} Tool
+ * @property {string} name
+ * @property {unknown} [title]
+ * @property {unknown} [description]
+ * @property {unknown} [inputSchema]
+ * @property {object} [annotations]
  */
 
 /**
  * @typedef {object} PageTools
- * @property {() => Promise<boolean>} found whether there are tools, and the page had the time to show a `window.abp`
- * @property {any} abp the tools, in the form of `window.abp`. A call that was executed is answered `{ output }`, the text
- *   that WebMCP gave: see {@link readAnswer}
+ * @property {() => Promise<boolean>} found whether there are tools, and the page had the time to
+ *   show a `window.abp`
+ * @property {any} abp the tools, in the form of `window.abp`. A call that was executed is answered
+ *   `{ output }`, the text that WebMCP gave: see {@link readAnswer}
  */
 
 /**
@@ -35,14 +43,20 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   const MAX_TOOLS = 4096;
   const page = /** @type {any} */ (globalThis);
 
-  // --- What there is -------------------------------------------------------------------------------
+  // --- What there is -----------------------------------------------------------------------------
 
-  /** The tools by name; undefined when they must be asked for. @type {Map<string, Tool> | undefined} */
+  /**
+   * The tools by name; undefined when they must be asked for.
+   * @type {Map<string, Tool> | undefined}
+   */
   let known;
   /** What was told of each, as text. @type {Map<string, string>} */
   let told = new Map();
 
-  /** Asks for the tools. @returns {Promise<Map<string, Tool>>} */
+  /**
+   * Asks for the tools.
+   * @returns {Promise<Map<string, Tool>>}
+   */
   async function list() {
     known = undefined;
     const others = origin !== undefined && origin !== page.location?.origin;
@@ -57,7 +71,10 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     return (known = tools);
   }
 
-  /** A tool as a capability. @param {Tool} tool */
+  /**
+   * A tool as a capability.
+   * @param {Tool} tool
+   */
   function describe({ name, title, description, inputSchema, annotations }) {
     const text = (/** @type {unknown} */ value) =>
       typeof value === 'string' && value ? value : undefined;
@@ -112,7 +129,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     if (added.length || removed.length || changed.length) onChanged?.({ added, removed, changed });
   }
 
-  // --- A call --------------------------------------------------------------------------------------
+  // --- A call ------------------------------------------------------------------------------------
 
   /** Whether `executeTool` took the input as text last: polyfills do, and browsers did. */
   let takesText = false;
@@ -133,9 +150,13 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   }
 
   /**
-   * @param {Tool} tool @param {unknown} input @param {AbortSignal} signal
-   * @param {boolean} [asText] @param {boolean} [isRetry] whether the other form was refused
-   * @returns {Promise<unknown>} the text that WebMCP gives; rejects with the protocol's error, or as the signal says
+   * @param {Tool} tool
+   * @param {unknown} input
+   * @param {AbortSignal} signal
+   * @param {boolean} [asText]
+   * @param {boolean} [isRetry] whether the other form was refused
+   * @returns {Promise<unknown>} the text that WebMCP gives; rejects with the protocol's error, or
+   *   as the signal says
    */
   async function execute(tool, input, signal, asText = takesText, isRetry = false) {
     try {
@@ -153,7 +174,11 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     }
   }
 
-  /** The error of a call that WebMCP rejected. It hides what the tool threw. @param {string} name @param {any} error */
+  /**
+   * The error of a call that WebMCP rejected. It hides what the tool threw.
+   * @param {string} name
+   * @param {any} error
+   */
   async function errorOf(name, error) {
     const message = String(error?.message ?? error);
     /** @type {Record<string, string>} */
@@ -161,7 +186,8 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     const code = codes[error?.name];
     if (code) return { code, message, retryable: false };
     const tools = await list().catch(() => new Map());
-    // A document that loads again may have registered the same tool by now: then only the browser's words tell.
+    // A document that loads again may have registered the same tool by now: then only the browser's
+    // words tell.
     if (tools.has(name) && !/transient/.test(message)) {
       return { code: 'OPERATION_FAILED', message, retryable: false };
     }
@@ -169,7 +195,11 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     return { code: 'DISCONNECTED', message: gone, retryable: false };
   }
 
-  /** @param {string} name @param {unknown} params @param {{ callId?: string }} [options] */
+  /**
+   * @param {string} name
+   * @param {unknown} params
+   * @param {{ callId?: string }} [options]
+   */
   async function call(name, params, { callId } = {}) {
     const controller = new AbortController();
     const { signal } = controller;
@@ -195,7 +225,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     }
   }
 
-  // --- In the form of `window.abp` -----------------------------------------------------------------
+  // --- In the form of `window.abp` ---------------------------------------------------------------
 
   const abp = {
     async initialize() {
@@ -220,7 +250,10 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     /** @param {(changes: object) => void} handler */
     onCapabilitiesChanged: (handler) => (onChanged = handler),
     call,
-    /** @param {string} callId @param {unknown} [reason] */
+    /**
+     * @param {string} callId
+     * @param {unknown} [reason]
+     */
     async cancel(callId, reason) {
       const controller = running.get(callId);
       controller?.abort(reason);
@@ -256,8 +289,8 @@ const MAX_PARTS = 64;
 /**
  * Reads the answer to a call of a tool, outside of its page.
  * @param {unknown} answer
- * @returns {unknown} as it is, if the tool was not executed; the response that the tool returned, if it is one; otherwise a success
- *   with what it returned, or MCP's `isError` as a failure
+ * @returns {unknown} as it is, if the tool was not executed; the response that the tool returned,
+ *   if it is one; otherwise a success with what it returned, or MCP's `isError` as a failure
  */
 export function readAnswer(answer) {
   if (!isObject(answer) || !Object.hasOwn(answer, 'output')) return answer;

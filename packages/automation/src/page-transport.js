@@ -1,7 +1,8 @@
 /**
- * A page that Puppeteer or Playwright drives. This end exchanges messages with an object in the page by `evaluate`, and
- * waits there for the next message. No function is exposed to the page: it would be visible in every frame, of whatever
- * origin, and would outlive the document. An `evaluate` ends with its document.
+ * A page that Puppeteer or Playwright drives. This end exchanges messages with an object in the
+ * page by `evaluate`, and waits there for the next message. No function is exposed to the page: it
+ * would be visible in every frame, of whatever origin, and would outlive the document. An
+ * `evaluate` ends with its document.
  */
 import { safely } from '../../../js/common/errors.js';
 import { unless } from '../../../js/common/waiting.js';
@@ -12,31 +13,41 @@ import { Receiver } from '../../../js/transports/receiver.js';
 /** Characters that one fetch carries at most: the drivers' connections have limits, too. */
 export const MAX_FETCH_CHARACTERS = 2 ** 22;
 
-/** Characters of the longest message; longer ones are dropped. Every engine limits the length of a string. */
+/**
+ * Characters of the longest message; longer ones are dropped. Every engine limits the length of a
+ * string.
+ */
 const MAX_MESSAGE_CHARACTERS = 2 ** 28;
 
 /**
  * The object in the page. It reads one stream of lines and writes another; each line is a message.
  * @typedef {object} PageEnd
- * @property {(from: number, text: string) => void} take takes messages: a piece of the stream, and the
- *   offset in characters at which it begins
- * @property {(received: number) => string | Promise<string>} next gives what follows after so many characters;
- *   waits a while until there is something
- * @property {(reason?: string) => Promise<void>} end called when nothing more will be written or read
+ * @property {(from: number, text: string) => void} take takes messages: a piece of the stream, and
+ *   the offset in characters at which it begins
+ * @property {(received: number) => string | Promise<string>} next gives what follows after so many
+ *   characters; waits a while until there is something
+ * @property {(reason?: string) => Promise<void>} end called when nothing more will be written or
+ *   read
  */
 
 /**
  * What we use of a driver's handle of an object in the page.
  * @template There
  * @typedef {object} Handle
- * @property {<A, R>(question: (object: There, argument: A) => R, argument: A) => Promise<Awaited<R>>} evaluate calls the
- *   function in the page
+ * @property {<A, R>(question: (object: There, argument: A) => R, argument: A)
+ *   => Promise<Awaited<R>>} evaluate calls the function in the page
  * @property {() => Promise<unknown>} dispose
  */
 
-/** Two streams of lines, each line a message. Each side says how much has arrived, so that a piece can be repeated. */
+/**
+ * Two streams of lines, each line a message. Each side says how much has arrived, so that a piece
+ * can be repeated.
+ */
 export class PageTransport extends Receiver {
-  /** No signs of life: the driver says when a page is gone. @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+  /**
+   * No signs of life: the driver says when a page is gone.
+   * @type {readonly import('../../../js/transports/transport.js').Feature[]}
+   */
   carries = ['streams'];
   #handle;
   #gone;
@@ -80,9 +91,11 @@ export class PageTransport extends Receiver {
   }
 
   /**
-   * Calls the object in the page. Puppeteer gives up an evaluation that takes long; the page may still be fine then.
+   * Calls the object in the page. Puppeteer gives up an evaluation that takes long; the page may
+   * still be fine then.
    * @template A, R
-   * @param {(page: PageEnd, argument: A) => R} question @param {A} argument
+   * @param {(page: PageEnd, argument: A) => R} question
+   * @param {A} argument
    * @returns {Promise<Awaited<R>>}
    */
   async #ask(question, argument) {

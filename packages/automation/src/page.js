@@ -1,6 +1,6 @@
 /**
- * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its WebMCP tools: see
- * packages/automation/src/index.js.
+ * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its
+ * WebMCP tools: see packages/automation/src/index.js.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -27,8 +27,9 @@ import { plainJson } from './plain-json.js';
 /**
  * What we use of pages and frames; both libraries have it.
  * @typedef {object} PageLike
- * @property {(script: string) => Promise<unknown>} evaluateHandle of the result: `evaluate(function, argument)`, with
- *   the object itself as the function's first argument, and `dispose()`
+ * @property {(script: string) => Promise<unknown>} evaluateHandle of the result:
+ *   `evaluate(function, argument)`, with the object itself as the function's first argument, and
+ *   `dispose()`
  * @property {() => PageLike} [page] a frame's page
  * @property {() => boolean} [isClosed]
  * @property {() => boolean} [isDetached] a frame's, of Playwright
@@ -48,7 +49,10 @@ const INJECTED_FOR_TOOLS = [bytesToText, plainJson, modelContext, pageTools];
 /** How long a page that has tools may take to show a `window.abp`, which loses nothing, in ms. */
 const PATIENCE = 500;
 
-/** What is evaluated in the page. @param {boolean} [webmcp] */
+/**
+ * What is evaluated in the page.
+ * @param {boolean} [webmcp]
+ */
 function scriptOf(webmcp) {
   const functions = [...INJECTED, ...(webmcp ? INJECTED_FOR_TOOLS : [])];
   const tools = webmcp ? `, globalThis, ${pageTools.name}({ patience: ${PATIENCE} })` : '';
@@ -59,7 +63,10 @@ return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${
 })()`;
 }
 
-/** The error of what does not come back: trying again does not help. @param {string} what */
+/**
+ * The error of what does not come back: trying again does not help.
+ * @param {string} what
+ */
 const ended = (what) =>
   new AbpError('DISCONNECTED', `The ${what}: open another, and connect to that`);
 
@@ -68,8 +75,9 @@ const ended = (what) =>
  * @param {PageLike} target a Page, whose main frame is meant, or a Frame
  * @param {Partial<import('./index.js').PageOptions>} options
  * @param {Promise<void>} [after] what must have ended first
- * @returns {Promise<{ transport: import('../../../js/transports/transport.js').Transport, ended: Promise<void> }>} the transport
- *   to the app; `ended` settles when the object in the page has ended
+ * @returns {Promise<{ transport: import('../../../js/transports/transport.js').Transport,
+ *   ended: Promise<void> }>} the transport to the app; `ended` settles when the object in the page
+ *   has ended
  */
 export async function connectToPage(target, { timeout = 10_000, signal, limits, webmcp }, after) {
   const page = target.page?.() ?? target;
@@ -104,8 +112,8 @@ export async function connectToPage(target, { timeout = 10_000, signal, limits, 
 }
 
 /**
- * Injects the object into the page, where it waits for `window.abp`. If the page navigates, the object is lost, and
- * another is injected.
+ * Injects the object into the page, where it waits for `window.abp`. If the page navigates, the
+ * object is lost, and another is injected.
  * @param {PageLike} target
  * @param {AbortController} stop
  * @param {number} timeout ms
@@ -155,7 +163,8 @@ async function agentIn(target, stop, timeout, webmcp, after) {
 }
 
 /**
- * An app of others' making in the page: asks what runs there, by the lines that page-agent.js tells of.
+ * An app of others' making in the page: asks what runs there, by the lines that page-agent.js tells
+ * of.
  * @param {PageTransport} lines
  * @param {boolean} isTools whether it is the page's tools
  * @param {(cause: unknown) => void} lost called when the page is gone
@@ -178,7 +187,11 @@ function remoteApp(lines, isTools, lost) {
   };
   // It costs nobody but the page itself.
   lines.onMessage = (line) => void receive(line).catch(reportError);
-  /** @param {keyof ForeignApp} method @param {unknown[]} args @throws if the arguments cannot be sent */
+  /**
+   * @param {keyof ForeignApp} method
+   * @param {unknown[]} args
+   * @throws if the arguments cannot be sent
+   */
   const ask = (method, ...args) =>
     gone ? Promise.reject(gone.cause) : questioning.ask(method, ...args);
 

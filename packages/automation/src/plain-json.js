@@ -2,8 +2,9 @@
 import { bytesToText } from '../../binary/src/binary.js';
 
 /**
- * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map or a Set a list, a BigInt
- * its digits, an Error its name and message. It uses only packages/binary, so that it can be injected into a page as text.
+ * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map
+ * or a Set a list, a BigInt its digits, an Error its name and message. It uses only
+ * packages/binary, so that it can be injected into a page as text.
  * @this {any} the object that contains the value
  * @param {string} key
  * @param {any} value after its toJSON, if it has one

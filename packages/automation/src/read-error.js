@@ -5,7 +5,8 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 /**
  * Reads an error that a peer sent.
  * @param {unknown} received any value
- * @returns {import('../../../js/common/errors.js').ErrorObject} in the protocol's form: what was said, with what is missing
+ * @returns {import('../../../js/common/errors.js').ErrorObject} in the protocol's form: what was
+ *   said, with what is missing
  */
 export const readError = (received) =>
   safely(

@@ -1,5 +1,6 @@
-// Discovery against real HTTP servers, good ones and the hostile kinds. Each hostile test shows that the attack
-// was really fired, by what its server saw, and what it got: a typed result, and a connection that was closed.
+// Discovery against real HTTP servers, good ones and the hostile kinds. Each hostile test shows
+// that the attack was really fired, by what its server saw, and what it got: a typed result, and a
+// connection that was closed.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { Socket, createServer as createTcpServer, isIP } from 'node:net';
@@ -23,7 +24,10 @@ const LOCAL = { allowPrivate: true };
 /** What the server answers, by path: a text, or a function of request and response. */
 let routes = {};
 let server, origin;
-/** What the server saw: a path, and a promise of the bytes that its connection took until it was closed. */
+/**
+ * What the server saw: a path, and a promise of the bytes that its connection took until it was
+ * closed.
+ */
 let seen = [];
 before(async () => {
   server = createServer((request, response) => {
@@ -59,7 +63,10 @@ const redirect =
   (response) =>
     response.writeHead(status, { location }).end('the body of a redirect is not read');
 
-/** Sends a text over and over, as fast as it is taken, up to `most` bytes or until the connection is closed. */
+/**
+ * Sends a text over and over, as fast as it is taken, up to `most` bytes or until the connection is
+ * closed.
+ */
 const endless =
   (headers, start, more, most = Infinity) =>
   (response) => {
@@ -230,7 +237,10 @@ describe('a page that names its manifest', () => {
   });
 });
 
-/** Where the manifest is that such a page links, as its server is asked for it; undefined if no link counts. */
+/**
+ * Where the manifest is that such a page links, as its server is asked for it; undefined if no link
+ * counts.
+ */
 async function linkedIn(page) {
   const finding = await find({ '/': page });
   return finding.code === 'NO_MANIFEST' ? undefined : paths()[1];
@@ -609,7 +619,8 @@ describe('servers that never end', () => {
     clearInterval(timer);
     return { result, growth: Math.max(most, used()) - start };
   }
-  // What one connection may take before it is closed: our limit, and what sockets buffer on the way.
+  // What one connection may take before it is closed: our limit, and what sockets buffer on the
+  // way.
   const BUFFERS = 32 * MiB;
 
   test('a head without end is read for 50,000 characters', async () => {
@@ -828,8 +839,8 @@ describe('addresses that are not public', () => {
   };
   const { connect } = Socket.prototype;
   before(() => {
-    // Below the library and Node's http: what a socket is told to connect to is noted, and a public address
-    // is exchanged for this machine, so that no test leaves it.
+    // Below the library and Node's http: what a socket is told to connect to is noted, and a public
+    // address is exchanged for this machine, so that no test leaves it.
     Socket.prototype.connect = function (...args) {
       const [options] = Array.isArray(args[0]) ? args[0] : args;
       const resolve = options.lookup;
@@ -1051,7 +1062,8 @@ describe('addresses that are not public', () => {
       return [{ address: answers++ % 2 ? '127.0.0.1' : '8.8.8.8' }];
     };
     routes = { '/': '<head></head>' };
-    // One connection: one answer, which is checked and dialled. The second answer is never asked for.
+    // One connection: one answer, which is checked and dialled. The second answer is never asked
+    // for.
     assert.equal(await codeOf(discover(at('app.example'), { lookup: rebinding })), 'NO_MANIFEST');
     assert.deepEqual([asked, dialled], [['app.example'], ['8.8.8.8']]);
     // The next connection gets the private answer, and is not made.

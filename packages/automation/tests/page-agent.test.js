@@ -1,4 +1,5 @@
-// What lives in a driven page, without a browser: what it does when its agent goes, and what it hears twice.
+// What lives in a driven page, without a browser: what it does when its agent goes, and what it
+// hears twice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
@@ -12,7 +13,10 @@ const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
 };
 
-/** A page whose driver each of these is asked by: it may stop answering, or do what it is asked and say otherwise. */
+/**
+ * A page whose driver each of these is asked by: it may stop answering, or do what it is asked and
+ * say otherwise.
+ */
 function page(members, evaluating = (evaluate) => evaluate()) {
   const { evaluateHandle } = drivenPage(members);
   return {

@@ -1,4 +1,5 @@
-// The driver's end of a page's messages, with a page that is played by the test: it may say anything.
+// The driver's end of a page's messages, with a page that is played by the test: it may say
+// anything.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connectPage } from '../src/index.js';
@@ -13,7 +14,8 @@ const lineOf = (type, id, payload) => `${JSON.stringify({ type, id, timestamp: 1
 /**
  * A page whose object says what `say` yields: texts, each when the driver has asked for the next.
  * @param {'ours' | 'foreign'} found what app it has
- * @param {(asked: { until(matches: (message: any) => boolean): Promise<any> }) => AsyncGenerator<unknown>} say
+ * @param {(asked: { until(matches: (message: any) => boolean): Promise<any> })
+ *   => AsyncGenerator<unknown>} say
  */
 function page(found, say) {
   /** @type {[at: number, text: string][]} */
@@ -57,7 +59,9 @@ function page(found, say) {
   return { target: { evaluateHandle: async () => handle }, ...asked };
 }
 
-/** An agent of a page that begins a session and then says what follows. It is closed with the test. */
+/**
+ * An agent of a page that begins a session and then says what follows. It is closed with the test.
+ */
 async function open(t, say) {
   const there = page('ours', async function* (asked) {
     const { id } = await asked.until(({ type }) => type === 'initialize');

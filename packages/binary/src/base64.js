@@ -1,6 +1,12 @@
-/** Base64. No function uses another of this file, so that each can be injected into a page as text. */
+/**
+ * Base64. No function uses another of this file, so that each can be injected into a page as text.
+ */
 
-/** Encodes bytes as base64. @param {Uint8Array} bytes what to encode @returns {string} the base64 text */
+/**
+ * Encodes bytes as base64.
+ * @param {Uint8Array} bytes what to encode
+ * @returns {string} the base64 text
+ */
 export function toBase64(bytes) {
   const native = /** @type {Uint8Array & { toBase64?: unknown }} */ (bytes).toBase64;
   if (typeof native === 'function') return native.call(bytes);
@@ -9,7 +15,8 @@ export function toBase64(bytes) {
   if (typeof Buffer?.from === 'function') {
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
   }
-  // Arguments are passed on the stack, which is limited: so in chunks, of whole groups of three bytes.
+  // Arguments are passed on the stack, which is limited: so in chunks, of whole groups of three
+  // bytes.
   const chunk = 3 * 8192;
   let text = '';
   for (let at = 0; at < bytes.length; at += chunk) {
@@ -22,7 +29,8 @@ export function toBase64(bytes) {
 /**
  * Decodes base64.
  * @param {string} text the base64 text
- * @returns {Uint8Array<ArrayBuffer>} the bytes, in a buffer of their own; throws when the text is not base64
+ * @returns {Uint8Array<ArrayBuffer>} the bytes, in a buffer of their own; throws when the text is
+ *   not base64
  */
 export function fromBase64(text) {
   const native = /** @type {typeof Uint8Array & { fromBase64?: unknown }} */ (Uint8Array)

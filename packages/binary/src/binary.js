@@ -1,17 +1,19 @@
 /**
- * Bytes over transports that carry only text. JSON has no bytes, so `BinaryData` carries them as base64: write with
- * `JSON.stringify(value, bytesToText)` and read with `JSON.parse(text, textToBytes)`.
+ * Bytes over transports that carry only text. JSON has no bytes, so `BinaryData` carries them as
+ * base64: write with `JSON.stringify(value, bytesToText)` and read with
+ * `JSON.parse(text, textToBytes)`.
  *
- * How it is made. These two are called by JSON, which walks the value: it takes own properties only, and throws a RangeError for a
- * value that is too deep. `replaceBinary` walks by itself, for what has to wait for the bytes (Blobs), and copies only what contains
- * some. base64.js does the writing and reading. Nothing is held here, and no call is known.
+ * How it is made. These two are called by JSON, which walks the value: it takes own properties
+ * only, and throws a RangeError for a value that is too deep. `replaceBinary` walks by itself, for
+ * what has to wait for the bytes (Blobs), and copies only what contains some. base64.js does the
+ * writing and reading. Nothing is held here, and no call is known.
  */
 import { fromBase64, toBase64 } from './base64.js';
 import { getOwn } from '../../../js/common/values.js';
 
 /**
- * The bytes of a buffer or of a view of one, of whatever realm; undefined for anything else. It uses nothing of this
- * file, so that it can be injected into a page as text.
+ * The bytes of a buffer or of a view of one, of whatever realm; undefined for anything else. It
+ * uses nothing of this file, so that it can be injected into a page as text.
  * @param {any} value
  * @returns {Uint8Array | undefined}
  */
@@ -25,7 +27,8 @@ export function bytesOf(value) {
 }
 
 /**
- * A replacer for `JSON.stringify`: the bytes of `BinaryData` become base64, and bare bytes become `BinaryData`.
+ * A replacer for `JSON.stringify`: the bytes of `BinaryData` become base64, and bare bytes become
+ * `BinaryData`.
  * @this {any} the object that contains the value
  * @param {string} key
  * @param {any} value after its toJSON, which Node's Buffers have
@@ -45,7 +48,8 @@ export function bytesToText(key, value) {
 }
 
 /**
- * A reviver for `JSON.parse`: base64 in `BinaryData` becomes an ArrayBuffer. What cannot be decoded stays unchanged.
+ * A reviver for `JSON.parse`: base64 in `BinaryData` becomes an ArrayBuffer. What cannot be decoded
+ * stays unchanged.
  * @param {string} _key
  * @param {any} value
  * @returns {unknown}
@@ -77,10 +81,12 @@ export const withBase64 = (value) =>
   });
 
 /**
- * Replaces the `BinaryData` in a value, and the bytes that stand alone. Only the objects that contain them are copied.
+ * Replaces the `BinaryData` in a value, and the bytes that stand alone. Only the objects that
+ * contain them are copied.
  * @template T
  * @param {T} value the value
- * @param {(data: any, part: object) => unknown} replace takes `BinaryData`, and the part of the value that it was made of
+ * @param {(data: any, part: object) => unknown} replace takes `BinaryData`, and the part of the
+ *   value that it was made of
  * @returns {T | Promise<T>} the value itself if it has none
  */
 export function replaceBinary(value, replace) {
@@ -117,7 +123,10 @@ function withParts(value, replace, path = new Set()) {
   return copy;
 }
 
-/** `BinaryData`, made of bytes if they stand alone; undefined for anything else. @param {any} value */
+/**
+ * `BinaryData`, made of bytes if they stand alone; undefined for anything else.
+ * @param {any} value
+ */
 function binaryData(value) {
   if (isBlob(value)) return { content: value, mimeType: value.type || OCTETS };
   if (bytesOf(value)) return { content: value, mimeType: OCTETS };
@@ -127,7 +136,10 @@ function binaryData(value) {
 
 const OCTETS = 'application/octet-stream';
 
-/** @param {unknown} value @returns {value is Blob} */
+/**
+ * @param {unknown} value
+ * @returns {value is Blob}
+ */
 export const isBlob = (value) => typeof Blob === 'function' && value instanceof Blob;
 
 /**
@@ -145,7 +157,10 @@ export function sizeOf(data) {
   return Math.floor((padding < 0 ? content.length : padding) * 0.75);
 }
 
-/** @param {any} data BinaryData @returns {Promise<ArrayBuffer>} */
+/**
+ * @param {any} data BinaryData
+ * @returns {Promise<ArrayBuffer>}
+ */
 export async function contentOf({ content, encoding }) {
   if (content instanceof ArrayBuffer) return content;
   if (isBlob(content)) return content.arrayBuffer();

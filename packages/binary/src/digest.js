@@ -1,8 +1,9 @@
 /**
  * Digests of values: values that mean the same have the same digest, whichever way they came.
  *
- * How it is made. A value is written as text in which the order of members does not show, and in which a digest stands for the content
- * of bytes. The hash is SHA-256, and not that of `crypto.subtle`: pages without TLS have none, and it needs all bytes at once.
+ * How it is made. A value is written as text in which the order of members does not show, and in
+ * which a digest stands for the content of bytes. The hash is SHA-256, and not that of
+ * `crypto.subtle`: pages without TLS have none, and it needs all bytes at once.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
@@ -19,7 +20,10 @@ const MAX_LEVELS = 1000;
 /** Bytes that are read at once. */
 const PIECE = 2 ** 18;
 
-/** What those are told apart by that are no plain objects or lists. @type {Record<string, (value: any) => unknown>} */
+/**
+ * What those are told apart by that are no plain objects or lists.
+ * @type {Record<string, (value: any) => unknown>}
+ */
 const CONTENT = {
   Date: (value) => value.getTime(),
   Error: ({ name, message, cause }) => ({ name, message, cause }),
@@ -28,23 +32,32 @@ const CONTENT = {
   Set: (value) => [...value],
 };
 
-/** @param {ReturnType<typeof sha256.create>} hash @returns {string} its first 128 bits */
+/**
+ * @param {ReturnType<typeof sha256.create>} hash
+ * @returns {string} its first 128 bits
+ */
 const hexOf = (hash) => bytesToHex(hash.digest().subarray(0, 16));
 
 /** @param {string} text */
 export const hashOf = (text) => hexOf(sha256.create().update(utf8ToBytes(text)));
 
 /**
- * The digest of a value that can be sent. The order of members does not count. A member that is undefined is as absent: JSON drops
- * it. Bytes count by their content, in whatever form they are, bare or as `BinaryData`.
+ * The digest of a value that can be sent. The order of members does not count. A member that is
+ * undefined is as absent: JSON drops it. Bytes count by their content, in whatever form they are,
+ * bare or as `BinaryData`.
  * @param {unknown} value any value is safe
  * @param {string} name what it is called in an error
- * @returns {string | Promise<string>} a promise where it has bytes, which rejects if some cannot be read
- * @throws {TypeError} that says why it has no digest: something in it has no content that can be compared, or it is too much
+ * @returns {string | Promise<string>} a promise where it has bytes, which rejects if some cannot be
+ *   read
+ * @throws {TypeError} that says why it has no digest: something in it has no content that can be
+ *   compared, or it is too much
  */
 export function digestOf(value, name) {
   let left = MAX_COST;
-  /** The text of each object; of those that the current value is in, what stands for it. @type {Map<object, string>} */
+  /**
+   * The text of each object; of those that the current value is in, what stands for it.
+   * @type {Map<object, string>}
+   */
   const known = new Map();
   /** The members that lead to the current value. */
   const path = [name];
@@ -55,7 +68,10 @@ export function digestOf(value, name) {
   };
   const count = (/** @type {number} */ cost) => (left -= cost) < 0 && refuse('is too much');
 
-  /** @param {any} value @returns {string} */
+  /**
+   * @param {any} value
+   * @returns {string}
+   */
   const membersOf = (value) => {
     const keys = Object.keys(value).filter((key) => value[key] !== undefined);
     // Those of a list are in order, and may be very many.
@@ -70,7 +86,10 @@ export function digestOf(value, name) {
     return `{${members}}`;
   };
 
-  /** @param {any} value an object @returns {string} */
+  /**
+   * @param {any} value an object
+   * @returns {string}
+   */
   const objectOf = (value) => {
     const binary = binaryOf(value);
     // Texts have no such character: JSON writes it in another way.
@@ -82,7 +101,10 @@ export function digestOf(value, name) {
     return refuse(`(${value.constructor?.name ?? kind}) cannot be compared`);
   };
 
-  /** @param {unknown} value @returns {string} */
+  /**
+   * @param {unknown} value
+   * @returns {string}
+   */
   const textOf = (value) => {
     count(COST);
     if (isObject(value) && !known.has(value)) {
@@ -105,7 +127,11 @@ export function digestOf(value, name) {
   return contents.length ? withContents(text, contents) : hashOf(text);
 }
 
-/** Reads them in pieces, each in a turn of its own. @param {string} text @param {any[]} contents */
+/**
+ * Reads them in pieces, each in a turn of its own.
+ * @param {string} text
+ * @param {any[]} contents
+ */
 async function withContents(text, contents) {
   for (const [i, content] of contents.entries()) {
     const hash = sha256.create();
@@ -117,7 +143,11 @@ async function withContents(text, contents) {
   return hashOf(text.replace(/\0(\d+)/g, (_, i) => `bytes ${contents[i]}`));
 }
 
-/** Its content and the rest of `BinaryData`, in whatever form the bytes came; undefined for anything else. @param {any} value */
+/**
+ * Its content and the rest of `BinaryData`, in whatever form the bytes came; undefined for anything
+ * else.
+ * @param {any} value
+ */
 function binaryOf(value) {
   const mimeType = 'application/octet-stream';
   const { type, name } = value;

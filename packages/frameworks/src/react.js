@@ -1,4 +1,7 @@
-/** Hooks for React: a connection and a call, which end with their component. StrictMode may mount it twice. */
+/**
+ * Hooks for React: a connection and a call, which end with their component. StrictMode may mount it
+ * twice.
+ */
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 
@@ -6,9 +9,22 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 /** @import { CallArguments, NameOf } from '../../../js/types/app.js' */
 /** @import { HostContext } from '../../mcp-apps/src/protocol.js' */
 /** @import { View, ViewOptions } from '../../mcp-apps/src/view.js' */
-/** @template [App=any] @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it. */
-/** @template [App=any] @template {NameOf<App>} [Name=NameOf<App>] @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it. */
-/** @template App @template {NameOf<App>} Name @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it. */
+/**
+ * @template [App=any]
+ * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a
+ *   component shows it.
+ */
+/**
+ * @template [App=any]
+ * @template {NameOf<App>} [Name=NameOf<App>]
+ * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
+ */
+/**
+ * @template App
+ * @template {NameOf<App>} Name
+ * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability,
+ *   and what cancels it.
+ */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**
@@ -18,8 +34,8 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
  * const { client, status } = useConnection(iframe, { origin, agent });
  * <iframe ref={setIframe} src={src} />;
  * @template [App=any] what the client knows of the app; see `connect`
- * @param {Target | { current: Target }} target the iframe, or what else `connect` takes; a ref is read when the component
- *   has been mounted. Of a function, the first one is used
+ * @param {Target | { current: Target }} target the iframe, or what else `connect` takes; a ref is
+ *   read when the component has been mounted. Of a function, the first one is used
  * @param {ConnectOptions} options the callbacks may change; another `origin` is connected to anew
  * @returns {ConnectionState<App>}
  */
@@ -78,7 +94,8 @@ const TOLD = /** @type {const} */ ([
  * Is the view of an MCP Apps host as long as the component is mounted.
  * @example
  * const { view, context } = useView(createView, { app, onToolInput: setInput });
- * @param {(options: ViewOptions) => Promise<View>} createView of `abp-bridge/mcp-apps`, or of one of its single files
+ * @param {(options: ViewOptions) => Promise<View>} createView of `abp-bridge/mcp-apps`, or of one
+ *   of its single files
  * @param {ViewOptions} options the callbacks may change; of the rest, the first are used
  * @returns {ViewState}
  */
@@ -121,7 +138,10 @@ export function useView(createView, options) {
   return state;
 }
 
-/** Applies the host's theme, variables and fonts to the document, now and whenever they change. @param {ViewState} state of `useView` */
+/**
+ * Applies the host's theme, variables and fonts to the document, now and whenever they change.
+ * @param {ViewState} state of `useView`
+ */
 export function useHostStyles({ view, context }) {
   useEffect(() => view?.applyStyles(), [view, context]);
 }
@@ -133,6 +153,9 @@ const subscribeToTheme = (/** @type {() => void} */ changed) => {
 };
 const themeOf = () => (document.documentElement.dataset.theme === 'dark' ? 'dark' : 'light');
 
-/** The theme that the document shows, as `useHostStyles` or `applyStyles` have set it. @returns {'light' | 'dark'} */
+/**
+ * The theme that the document shows, as `useHostStyles` or `applyStyles` have set it.
+ * @returns {'light' | 'dark'}
+ */
 export const useDocumentTheme = () =>
   useSyncExternalStore(subscribeToTheme, themeOf, () => 'light');

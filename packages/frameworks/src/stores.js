@@ -1,26 +1,33 @@
 /**
- * What the entries for frameworks share: a connection and a call as stores, whose state is replaced when it changes. A
- * component shows the state, and ends what it began when it goes.
+ * What the entries for frameworks share: a connection and a call as stores, whose state is replaced
+ * when it changes. A component shows the state, and ends what it began when it goes.
  *
- * How it is made: each entry (React, Vue, Svelte) gives these two stores the form of its framework, and no rule of its own. Sessions
- * begin again as `connect` and js/agent/retry.js do it; how a call ended is what the client says.
+ * How it is made: each entry (React, Vue, Svelte) gives these two stores the form of its framework,
+ * and no rule of its own. Sessions begin again as `connect` and js/agent/retry.js do it; how a call
+ * ended is what the client says.
  */
 import { connect } from '../../main/src/connect.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { milliseconds } from '../../../js/common/values.js';
 
-/** @import { CallOptions, Client, ConnectOptions, ConnectTarget, Opener } from '../../../js/agent/client.js' */
+/**
+ * @import { CallOptions, Client, ConnectOptions, ConnectTarget } from '../../../js/agent/client.js'
+ * @import { Opener } from '../../../js/agent/client.js'
+ */
 /** @import { CallArguments, NameOf, ResponseOf } from '../../../js/types/app.js' */
 /** @import { ProgressInfo, Response } from '../../../js/wire/messages.js' */
 
-/** @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target Where the app is: what `connect` takes, or nothing while it is not there yet. */
+/**
+ * @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target Where the app is:
+ *   what `connect` takes, or nothing while it is not there yet.
+ */
 
 /**
  * @template [App=any] what it knows of the app; see `connect`
  * @typedef {object} ConnectionState A connection, as a component shows it.
- * @property {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'failed'} status `idle`: there is no target;
- *   `failed`: nothing more is tried, unless the iframe loads a document again
+ * @property {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'failed'} status `idle`: there
+ *   is no target; `failed`: nothing more is tried, unless the iframe loads a document again
  * @property {Client<App> | undefined} client from the first session on
  * @property {AbpError | undefined} error why it is not connected, if that is known
  */
@@ -39,7 +46,8 @@ import { milliseconds } from '../../../js/common/values.js';
  * @template App
  * @template {NameOf<App>} Name
  * @typedef {object} Calling
- * @property {(...rest: CallArguments<App, Name>) => Promise<ResponseOf<App, Name>>} call its params, and the options of the call
+ * @property {(...rest: CallArguments<App, Name>) => Promise<ResponseOf<App, Name>>} call its
+ *   params, and the options of the call
  * @property {(reason?: unknown) => void} cancel cancels the call that is under way
  */
 
@@ -61,13 +69,19 @@ class Store {
   /** The state, which is another object after each change. */
   get = () => this.state;
 
-  /** @param {(state: T) => void} listener called after each change @returns {() => void} ends it */
+  /**
+   * @param {(state: T) => void} listener called after each change
+   * @returns {() => void} ends it
+   */
   subscribe = (listener) => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Gives what changes the state, until another is asked for: what is still to come of what went before is not shown. */
+  /**
+   * Gives what changes the state, until another is asked for: what is still to come of what went
+   * before is not shown.
+   */
   setter() {
     const number = ++this.#setters;
     return (/** @type {Partial<T>} */ changes) => {
@@ -81,7 +95,10 @@ class Store {
 /** @type {ConnectionState} */
 const IDLE = { status: 'idle', client: undefined, error: undefined };
 
-/** A connection to an app, which reconnects by itself unless its options say otherwise. @extends {Store<ConnectionState>} */
+/**
+ * A connection to an app, which reconnects by itself unless its options say otherwise.
+ * @extends {Store<ConnectionState>}
+ */
 export class ConnectionStore extends Store {
   /** @param {ConnectOptions} options the callbacks may be replaced at any time */
   constructor(options) {
@@ -89,7 +106,11 @@ export class ConnectionStore extends Store {
     this.options = options;
   }
 
-  /** Connects to an app, in place of the one before. @param {Target} target @returns {() => void} ends it, in whatever state it is */
+  /**
+   * Connects to an app, in place of the one before.
+   * @param {Target} target
+   * @returns {() => void} ends it, in whatever state it is
+   */
   open(target) {
     let set = this.setter();
     if (!target) {
@@ -126,7 +147,8 @@ export class ConnectionStore extends Store {
       if (signal.aborted) client.close();
       else set({ status: 'connected', client, error: undefined });
     };
-    // The first session may be late: the iframe is put into the document later, or its document takes long, or does not load at first.
+    // The first session may be late: the iframe is put into the document later, or its document
+    // takes long, or does not load at first.
     const beginAgain = async (/** @type {unknown} */ error) => {
       const isAway = iframe && !iframe.contentWindow;
       const isFinal = error instanceof AbpError && !error.retryable;
@@ -157,7 +179,10 @@ export class ConnectionStore extends Store {
   }
 }
 
-/** Calls of one capability, one at a time: another call cancels the one before. @extends {Store<CallState>} */
+/**
+ * Calls of one capability, one at a time: another call cancels the one before.
+ * @extends {Store<CallState>}
+ */
 export class Call extends Store {
   /** @type {AbortController | undefined} */
   #controller;
@@ -198,7 +223,10 @@ export class Call extends Store {
     }
   }
 
-  /** Cancels the call that is under way, if there is one. @param {unknown} [reason] */
+  /**
+   * Cancels the call that is under way, if there is one.
+   * @param {unknown} [reason]
+   */
   cancel = (reason) => {
     if (this.state.pending) this.#controller?.abort(reason);
   };

@@ -4,9 +4,22 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 
 /** @import { CallOptions, Client, ConnectOptions } from '../../../js/agent/client.js' */
 /** @import { NameOf } from '../../../js/types/app.js' */
-/** @template [App=any] @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a component shows it. */
-/** @template [App=any] @template {NameOf<App>} [Name=NameOf<App>] @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it. */
-/** @template App @template {NameOf<App>} Name @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability, and what cancels it. */
+/**
+ * @template [App=any]
+ * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a
+ *   component shows it.
+ */
+/**
+ * @template [App=any]
+ * @template {NameOf<App>} [Name=NameOf<App>]
+ * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
+ */
+/**
+ * @template App
+ * @template {NameOf<App>} Name
+ * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability,
+ *   and what cancels it.
+ */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**
@@ -29,9 +42,11 @@ function refsOf(store) {
  * const iframe = useTemplateRef('iframe');
  * const { client, status } = useConnection(iframe, { origin, agent });
  * @template [App=any] what the client knows of the app; see `connect`
- * @param {Target | Readonly<import('vue').Ref<Target>>} target the iframe, or what else `connect` takes
+ * @param {Target | Readonly<import('vue').Ref<Target>>} target the iframe, or what else `connect`
+ *   takes
  * @param {ConnectOptions} options
- * @returns {{ [K in keyof ConnectionState<App>]: import('vue').ComputedRef<ConnectionState<App>[K]> }}
+ * @returns {{ [K in keyof ConnectionState<App>]: import('vue').ComputedRef<ConnectionState<App>[K]>
+ *   }}
  */
 export function useConnection(target, options) {
   const connection = new ConnectionStore(options);
@@ -54,7 +69,8 @@ export function useConnection(target, options) {
  * @template {NameOf<App>} Name
  * @param {import('vue').MaybeRefOrGetter<Client<App> | undefined>} client of `useConnection`
  * @param {import('vue').MaybeRefOrGetter<Name>} name
- * @returns {{ [K in keyof CallState<App, Name>]: import('vue').ComputedRef<CallState<App, Name>[K]> } & Calling<App, Name>}
+ * @returns {{ [K in keyof CallState<App, Name>]: import('vue').ComputedRef<CallState<App,
+ *   Name>[K]> } & Calling<App, Name>}
  */
 export function useCall(client, name) {
   const calls = new Call();

@@ -1,5 +1,6 @@
-// npm run bench:gateway: how long the gateway's ways take, with the official client over stdio and a real Chromium,
-// beside another server of the same app. One round is one process of each, one after the other.
+// npm run bench:gateway: how long the gateway's ways take, with the official client over stdio and
+// a real Chromium, beside another server of the same app. One round is one process of each, one
+// after the other.
 import { readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSite } from '../tests/support/site.js';
@@ -46,14 +47,20 @@ const [LIST, FIRST, CALL, CANCEL, PROGRAM, BROWSER] = Object.keys(MEASURES);
 
 const site = await startSite();
 
-/** @param {() => Promise<any>} work @returns {Promise<number>} ms */
+/**
+ * @param {() => Promise<any>} work
+ * @returns {Promise<number>} ms
+ */
 async function timed(work) {
   const from = now();
   await work();
   return now() - from;
 }
 
-/** @param {import('./peers.js').Peer} peer @returns {Promise<number>} ms; NaN: the handler heard nothing of it */
+/**
+ * @param {import('./peers.js').Peer} peer
+ * @returns {Promise<number>} ms; NaN: the handler heard nothing of it
+ */
 async function cancel({ call }) {
   const before = site.lines.length;
   const stop = new AbortController();
@@ -67,7 +74,10 @@ async function cancel({ call }) {
   return line ? Number(line.split(' ').at(-1)) - at : NaN;
 }
 
-/** @param {(url: string) => Promise<import('./peers.js').Peer>} connect @param {(measure: string, value: number) => void} add */
+/**
+ * @param {(url: string) => Promise<import('./peers.js').Peer>} connect
+ * @param {(measure: string, value: number) => void} add
+ */
 async function measure(connect, add) {
   const from = now();
   const peer = await connect(site.url());

@@ -1,4 +1,6 @@
-/** Who is measured: the gateway in both versions of MCP, and the nearest other way to the same app. */
+/**
+ * Who is measured: the gateway in both versions of MCP, and the nearest other way to the same app.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,13 +12,18 @@ const DEVTOOLS = 'chrome-devtools-mcp@1.11.0';
 const folder = fileURLToPath(new URL('../../../build/peers', import.meta.url));
 
 /**
- * @typedef {object} Peer An MCP server that a client has connected to; nothing else has been asked of it.
+ * @typedef {object} Peer An MCP server that a client has connected to; nothing else has been asked
+ *   of it.
  * @property {Awaited<ReturnType<typeof connectClient>>} mcp
  * @property {() => Promise<void>} open makes the app ready to be called
  * @property {(capability: string, params: object, options?: object) => Promise<any>} call
  */
 
-/** @param {string} url @param {import('../tests/support/clients.js').Kind} kind @returns {Promise<Peer>} */
+/**
+ * @param {string} url
+ * @param {import('../tests/support/clients.js').Kind} kind
+ * @returns {Promise<Peer>}
+ */
 async function gateway(url, kind) {
   const mcp = await connectClient(kind, { args: ['mcp', url, '--temporary'] });
   return {
@@ -26,7 +33,11 @@ async function gateway(url, kind) {
   };
 }
 
-/** Evaluates a script in the page, which calls the page's own `window.abp`. @param {string} url @returns {Promise<Peer>} */
+/**
+ * Evaluates a script in the page, which calls the page's own `window.abp`.
+ * @param {string} url
+ * @returns {Promise<Peer>}
+ */
 async function devtools(url) {
   const [name] = DEVTOOLS.split('@');
   const program = join(folder, 'node_modules', name, 'build/src/bin', `${name}.js`);
@@ -66,7 +77,10 @@ async function devtools(url) {
   };
 }
 
-/** By what they are called, the first is what the others are compared with. @type {Record<string, (url: string) => Promise<Peer>>} */
+/**
+ * By what they are called, the first is what the others are compared with.
+ * @type {Record<string, (url: string) => Promise<Peer>>}
+ */
 export const PEERS = {
   'gateway, 2025-11-25': (url) => gateway(url, '2.x'),
   'gateway, 2026-07-28': (url) => gateway(url, '2.x modern'),

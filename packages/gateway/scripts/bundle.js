@@ -1,4 +1,5 @@
-// Makes build/abp-bridge-gateway.mcpb: the gateway and all that it needs but Node and a browser, in one file.
+// Makes build/abp-bridge-gateway.mcpb: the gateway and all that it needs but Node and a browser, in
+// one file.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

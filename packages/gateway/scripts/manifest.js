@@ -1,7 +1,7 @@
 /**
  * What a host of MCP bundles is told: how the gateway is started, and what a person is asked for.
- * @param {{ name: string, version: string, description: string, license: string, keywords: string[], engines: { node: string } }} about
- *   the gateway's package.json
+ * @param {{ name: string, version: string, description: string, license: string,
+ *   keywords: string[], engines: { node: string } }} about the gateway's package.json
  */
 export const manifestOf = ({ name, version, description, license, keywords, engines }) => ({
   manifest_version: '0.3',

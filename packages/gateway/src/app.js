@@ -17,38 +17,53 @@ import { unlessAborted } from './waiting.js';
  * @typedef {NonNullable<NonNullable<Parameters<Client['call']>[2]>['onProgress']>} OnProgress
  * @typedef {Awaited<ReturnType<Client['listCapabilities']>>[number]} Capability
  * @typedef {{ method: string, params?: any, timeout?: number }} Question
- * @typedef {(question: Question, over: AbortSignal) => unknown} Ask Answers a question of the app: returns the data or the
- *   protocol's response, throws to decline. `over` aborts when the question is over.
+ * @typedef {(question: Question, over: AbortSignal) => unknown} Ask Answers a question of the app:
+ *   returns the data or the protocol's response, throws to decline. `over` aborts when the question
+ *   is over.
  *
  * @typedef {object} CallOptions
  * @property {AbortSignal} [signal]
  * @property {string} [owner] who calls: questions are put to nobody else
  * @property {number} [timeout] ms
  * @property {OnProgress} [onProgress]
- * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler streams
- * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one is not made again
+ * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler
+ *   streams
+ * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one is not
+ *   made again
  * @property {string | null} [memory] the memory that must know the key; null if none can
  * @property {Ask} [ask] absent: whoever calls can be asked nothing
  *
- * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[], memory?: string,
- *   settled?: Promise<import('./outcomes.js').Became> }} Result `isTool`: a page's WebMCP
- *   tool returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where the handler returned
- *   nothing, they are the data); `downloads`: what the page downloaded meanwhile, as the protocol's BinaryData
+ * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[],
+ *   memory?: string,
+ *   settled?: Promise<import('./outcomes.js').Became> }} Result `isTool`: a page's WebMCP tool
+ *   returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where
+ *   the handler returned nothing, they are the data); `downloads`: what the page downloaded
+ *   meanwhile, as the protocol's BinaryData
  */
 
 /** How long a page may take to load, and an app to answer, in ms. */
 const DEFAULT_TIMEOUT = 30_000;
-/** Bytes in which an app may say what it can do, twice in one message. Pages are bounded elsewhere: a client sees little of it. */
+/**
+ * Bytes in which an app may say what it can do, twice in one message. Pages are bounded elsewhere:
+ * a client sees little of it.
+ */
 const MAX_SAID = 8 << 20;
 /** Bytes of the longest message of a socket: the transport's own limit, before it is in memory. */
 const MAX_PAYLOAD = 32 << 20;
-/** Chunks of a call that are kept, and what they may be together, in characters and bytes, as far as that shows. */
+/**
+ * Chunks of a call that are kept, and what they may be together, in characters and bytes, as far as
+ * that shows.
+ */
 const MAX_CHUNKS = 2 ** 16;
 const MAX_SIZE = 2 ** 26;
 /** What anything but text and bytes counts for: those who send it have bounded it. */
 const SOME = 1024;
 
-/** @param {string} text @returns {URL} @throws {UserError} */
+/**
+ * @param {string} text
+ * @returns {URL}
+ * @throws {UserError}
+ */
 export function appUrl(text) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^(https?|wss?):$/.test(url.protocol)) return url;
@@ -62,25 +77,35 @@ export class App {
   watchers = new Set();
   /** @type {Client | BorrowedApp | undefined} */
   #client;
-  /** Listens for other gateways that want the profile, while it is ours. @type {import('node:net').Server | undefined} */
+  /**
+   * Listens for other gateways that want the profile, while it is ours.
+   * @type {import('node:net').Server | undefined}
+   */
   #server;
   /** Those that use the app. @type {Set<ReturnType<typeof shareApp>>} */
   #shares = new Set();
   /** @type {Promise<Client | BorrowedApp> | undefined} */
   #opening;
-  /** The way to an app that is a page; there is another to those behind a socket. @type {PageWay | undefined} */
+  /**
+   * The way to an app that is a page; there is another to those behind a socket.
+   * @type {PageWay | undefined}
+   */
   #page;
   #agent;
   #timeout;
   #closed = false;
   /**
-   * Calls under way and what they have downloaded, the latest last: a question of the app's names no call, nor does a
-   * download.
+   * Calls under way and what they have downloaded, the latest last: a question of the app's names
+   * no call, nor does a download.
    * @type {Map<CallOptions, import('./unattended.js').Download[]>}
    */
   #calls = new Map();
 
-  /** @param {string} address @param {Values} values of the options @param {{ version: string }} context */
+  /**
+   * @param {string} address
+   * @param {Values} values of the options
+   * @param {{ version: string }} context
+   */
   constructor(address, values, { version }) {
     const url = (this.url = appUrl(address));
     this.#agent = { name: 'abp-bridge-gateway', version };
@@ -162,7 +187,10 @@ export class App {
     for (const watcher of this.watchers) watcher();
   };
 
-  /** The app in the browser of another gateway, if that has the profile. Else it is ours from now on, and others borrow. */
+  /**
+   * The app in the browser of another gateway, if that has the profile. Else it is ours from now
+   * on, and others borrow.
+   */
   async #borrow() {
     if (!this.profile || this.#server) return undefined;
     const { server, channel } = await takeProfile(this.profile, (other) => {
@@ -264,7 +292,10 @@ export class App {
     }
   }
 
-  /** @param {Question} question @param {AbortSignal} signal */
+  /**
+   * @param {Question} question
+   * @param {AbortSignal} signal
+   */
   #ask(question, signal) {
     const calls = this.#callsOfOne();
     const ask = calls?.find((call) => call.ask)?.ask;
@@ -276,8 +307,9 @@ export class App {
   }
 
   /**
-   * The calls to which something of the app's may belong, the latest first. It does not say to which, so they must be
-   * the same caller's (else undefined): the word of one must not count for another. A cancelled call has no part in it any more.
+   * The calls to which something of the app's may belong, the latest first. It does not say to
+   * which, so they must be the same caller's (else undefined): the word of one must not count for
+   * another. A cancelled call has no part in it any more.
    */
   #callsOfOne() {
     const calls = [...this.#calls.keys()].reverse().filter(({ signal }) => !signal?.aborted);
@@ -291,7 +323,10 @@ export class App {
     return latest !== undefined;
   }
 
-  /** @param {import('./unattended.js').Download[]} downloads they may still become more @param {AbortSignal} [signal] */
+  /**
+   * @param {import('./unattended.js').Download[]} downloads they may still become more
+   * @param {AbortSignal} [signal]
+   */
   async #filesOf(downloads, signal) {
     await this.#page?.settle();
     const files = [];
@@ -310,7 +345,10 @@ export class App {
     this.#leave();
   }
 
-  /** Kills its browser if that does not answer. @param {number} limit ms */
+  /**
+   * Kills its browser if that does not answer.
+   * @param {number} limit ms
+   */
   probe(limit) {
     void this.#page?.probe(limit);
   }
@@ -359,6 +397,9 @@ async function callStreamed(client, name, params, { onChunk, ...given }) {
   return { ...response, data: chunks };
 }
 
-/** Whether the app has stopped the call. Of a page's WebMCP tools nobody knows. @param {Response} response */
+/**
+ * Whether the app has stopped the call. Of a page's WebMCP tools nobody knows.
+ * @param {Response} response
+ */
 export const hasStopped = ({ cancelled, metadata }) =>
   cancelled === true && metadata?.outcome !== 'unknown' && metadata?.outcome !== 'running';

@@ -1,14 +1,23 @@
 /** The commands: what each takes, in the words of `parseArgs`, and what its help says. */
 
 /**
- * The options of the commands, as `parseArgs` reads them; which of them a command has, is said below.
- * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token' | 'keep-alive' | 'patience' | 'timeout' | 'out', string>>
+ * The options of the commands, as `parseArgs` reads them; which of them a command has, is said
+ * below.
+ * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token'
+ *   | 'keep-alive' | 'patience' | 'timeout' | 'out', string>>
  *   & Partial<Record<'headed' | 'temporary' | 'json', boolean>>
  *   & Partial<Record<'origin' | 'browser-arg' | 'allow-origin' | 'allow-host', string[]>>} Values
- * @typedef {{ version: string, dependencies?: Record<string, string> }} Context What the program's package.json says; no
- *   dependencies where they are bundled.
- * @typedef {(positionals: any, values: Values, context: Context) => Promise<number | void>} Execute Returns the exit code.
- * @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option `value`: what help calls it.
+ * @typedef {object} Context What the program's package.json says; no dependencies where they are
+ *   bundled.
+ * @property {string} version
+ * @property {Record<string, string>} [dependencies]
+ * @typedef {(positionals: any, values: Values, context: Context) => Promise<number | void>} Execute
+ *   Returns the exit code.
+ * @typedef {object} Option `value`: what help calls it.
+ * @property {'string' | 'boolean'} type
+ * @property {boolean} [multiple]
+ * @property {string} [value]
+ * @property {string} help
  * @typedef {object} Command
  * @property {string} summary
  * @property {string} usage
@@ -17,11 +26,22 @@
  * @property {() => Promise<{ execute: Execute }>} load
  */
 
-/** @param {string} help @returns {Option} */
+/**
+ * @param {string} help
+ * @returns {Option}
+ */
 const flag = (help) => ({ type: 'boolean', help });
-/** @param {string} value @param {string} help @returns {Option} */
+/**
+ * @param {string} value
+ * @param {string} help
+ * @returns {Option}
+ */
 const text = (value, help) => ({ type: 'string', value, help });
-/** @param {string} value @param {string} help @returns {Option} */
+/**
+ * @param {string} value
+ * @param {string} help
+ * @returns {Option}
+ */
 const texts = (value, help) => ({ type: 'string', multiple: true, value, help });
 
 const BROWSER = {

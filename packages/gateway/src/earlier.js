@@ -1,14 +1,18 @@
 /**
- * Earlier calls of a client: what became of those whose answer it did not get goes along with its next result, and a call that repeats
- * one says so. Which they are, and what is still to be told of each, the core knows (`abp-bridge/tasks`); here are the words.
- * docs/gateway.md says what a client may rely on.
+ * Earlier calls of a client: what became of those whose answer it did not get goes along with its
+ * next result, and a call that repeats one says so. Which they are, and what is still to be told of
+ * each, the core knows (`abp-bridge/tasks`); here are the words. docs/gateway.md says what a client
+ * may rely on.
  */
 import { createHash } from 'node:crypto';
 import { InvalidRequest } from './errors.js';
 import { OUTCOME, sentenceOf } from './outcomes.js';
 import { cleanText, jsonText } from './texts.js';
 
-/** In the `_meta` of `tools/call`: who calls, where sessions do not say it or end; and the name of the work. */
+/**
+ * In the `_meta` of `tools/call`: who calls, where sessions do not say it or end; and the name of
+ * the work.
+ */
 const CLIENT = 'abp-bridge/client';
 const KEY = 'abp-bridge/idempotencyKey';
 /** And that a response which breaks off is no cancel. */
@@ -19,7 +23,10 @@ const REPEATS = 'abp-bridge/repeats';
 
 /** Earlier calls that one result names; of others it says how many. */
 const MAX_TOLD = 16;
-/** Characters of a call's arguments that are shown, and of a text by which a client or its work is known. */
+/**
+ * Characters of a call's arguments that are shown, and of a text by which a client or its work is
+ * known.
+ */
 const MAX_SHOWN = 200;
 const MAX_NAME = 256;
 
@@ -29,7 +36,10 @@ const MAX_NAME = 256;
  * @typedef {ReturnType<typeof identify>} Identity
  */
 
-/** @param {Record<string, unknown> | undefined} meta @param {string} member */
+/**
+ * @param {Record<string, unknown> | undefined} meta
+ * @param {string} member
+ */
 function nameIn(meta, member) {
   const name = meta?.[member];
   if (name === undefined) return undefined;
@@ -41,7 +51,10 @@ function nameIn(meta, member) {
   );
 }
 
-/** JSON of which two are the same if the values are, in whatever order their members come. @param {unknown} value */
+/**
+ * JSON of which two are the same if the values are, in whatever order their members come.
+ * @param {unknown} value
+ */
 const canonical = (value) =>
   JSON.stringify(value, (_name, each) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
@@ -56,7 +69,8 @@ const digest = (value) => createHash('sha256').update(canonical(value)).digest('
  * Who makes a call, and what it is. Only hashes are kept of what is compared.
  * @param {Record<string, unknown> | undefined} meta of the request
  * @param {string | undefined} owner its session, if there is one
- * @param {string} tool @param {unknown} args
+ * @param {string} tool
+ * @param {unknown} args
  * @throws {InvalidRequest} when a name is none
  */
 export function identify(meta, owner, tool, args) {
@@ -74,7 +88,10 @@ export function identify(meta, owner, tool, args) {
   return {
     /** Whom to tell; undefined where nobody could be told apart. */
     reader,
-    /** What the app knows the work by. Whoever has no session shares its keys with all who have the token. */
+    /**
+     * What the app knows the work by. Whoever has no session shares its keys with all who have the
+     * token.
+     */
     key: key && digest([reader ?? '', key]),
     /** The key in the client's words, and what stands for the arguments that it belongs to. */
     named: key,
@@ -91,7 +108,8 @@ const timeOf = (date) => `${date.toISOString().slice(11, 16)} UTC`;
 
 /**
  * What is told of an earlier call.
- * @param {Run} run @param {string} outcome the word of the core
+ * @param {Run} run
+ * @param {string} outcome the word of the core
  * @param {boolean} canAsk whether its result can be had by its handle
  */
 function described(run, outcome, canAsk) {
@@ -138,7 +156,8 @@ function described(run, outcome, canAsk) {
  * @param {object} to
  * @param {Identity['reader']} to.reader
  * @param {Run} to.run whose result it is
- * @param {(run: Run) => boolean} to.canAsk whether it can ask for the result of a call by its handle
+ * @param {(run: Run) => boolean} to.canAsk whether it can ask for the result of a call by its
+ *   handle
  * @returns {{ result: ToolResult, told: Run[] }} `told`: of these it hears with it
  */
 export function withEarlier(result, runs, { reader, run, canAsk }) {
@@ -186,7 +205,11 @@ const BEFORE = {
   unknown: 'may have done its work: that is not known',
 };
 
-/** What the answer to a call says of one that was the same. @param {Run} before @param {string} outcome */
+/**
+ * What the answer to a call says of one that was the same.
+ * @param {Run} before
+ * @param {string} outcome
+ */
 export const repeatOf = ({ createdAt, requestId }, outcome) => ({
   text: `The same call, with the same arguments, was made at ${timeOf(createdAt)}, and ${BEFORE[outcome]}. This one ran all the same. Calls with the same _meta["${KEY}"] run once.`,
   said: { outcome, requestId, at: createdAt.toISOString() },

@@ -1,4 +1,7 @@
-/** What a user is told: errors that can be mended, without a stack trace, each with its own exit code; and what goes on. */
+/**
+ * What a user is told: errors that can be mended, without a stack trace, each with its own exit
+ * code; and what goes on.
+ */
 import { printable } from './texts.js';
 
 /** What the program ends with. */
@@ -13,7 +16,10 @@ export const EXIT = {
 };
 
 export class UserError extends Error {
-  /** @param {string} message what is wrong and what mends it @param {number} [exitCode] one of {@link EXIT} */
+  /**
+   * @param {string} message what is wrong and what mends it
+   * @param {number} [exitCode] one of {@link EXIT}
+   */
   constructor(message, exitCode = EXIT.UNREACHABLE) {
     super(message);
     this.name = 'UserError';
@@ -23,7 +29,10 @@ export class UserError extends Error {
 
 /** A request that can be mended by whoever made it. */
 export class InvalidRequest extends Error {
-  /** @param {string} message @param {unknown} [data] goes along with it */
+  /**
+   * @param {string} message
+   * @param {unknown} [data] goes along with it
+   */
   constructor(message, data) {
     super(message);
     this.data = data;
@@ -33,7 +42,11 @@ export class InvalidRequest extends Error {
 /** @param {string} message */
 export const usageError = (message) => new UserError(message, EXIT.USAGE);
 
-/** @param {string | undefined} text @param {string} name of the option, for the error @returns {number | undefined} ms */
+/**
+ * @param {string | undefined} text
+ * @param {string} name of the option, for the error
+ * @returns {number | undefined} ms
+ */
 export function seconds(text, name) {
   if (text === undefined) return undefined;
   const value = Number(text);

@@ -1,4 +1,7 @@
-/** Files: folders that go with the gateway; results that are too large for a message; and results' bytes that a person wants saved. */
+/**
+ * Files: folders that go with the gateway; results that are too large for a message; and results'
+ * bytes that a person wants saved.
+ */
 import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,12 +10,15 @@ import { pathToFileURL } from 'node:url';
 import { log, usageError } from './errors.js';
 import { lineOf } from './texts.js';
 
-// --- Folders for results, for what a browser downloads, for profiles that are thrown away ------------------
+// --- Folders for results, for what a browser downloads, for profiles that are thrown away --------
 
 /** Begins their names; the process that has one follows. */
 const PREFIX = 'abp-bridge-gateway-';
 
-/** @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are cleared first */
+/**
+ * @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are
+ *   cleared first
+ */
 export async function makeTemporaryFolder() {
   for (const name of await fs.readdir(tmpdir()).catch(() => [])) {
     const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
@@ -22,7 +28,10 @@ export async function makeTemporaryFolder() {
   return fs.mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
-/** Removes a folder, though a browser that is on its way out may still write there. @param {string} path */
+/**
+ * Removes a folder, though a browser that is on its way out may still write there.
+ * @param {string} path
+ */
 export const removeFolder = (path) => fs.rm(path, { recursive: true, force: true, maxRetries: 5 });
 
 /** @param {number} pid */
@@ -35,13 +44,15 @@ function isRunning(pid) {
   }
 }
 
-// --- Results of clients: what `resources/read` serves, and nothing else ------------------------------------
+// --- Results of clients: what `resources/read` serves, and nothing else --------------------------
 
 /** Files that are kept; the oldest give way. */
 const MAX_FILES = 64;
 /** Bytes of them all together. */
 const MAX_BYTES = 1 << 30;
-/** Bytes of one message's contents: official clients end a connection on which 10 MiB come at once. */
+/**
+ * Bytes of one message's contents: official clients end a connection on which 10 MiB come at once.
+ */
 export const MAX_MESSAGE = 8 << 20;
 
 /** Types of files, each with its ending. */
@@ -53,10 +64,19 @@ const TYPES =
 
 /**
  * @typedef {import('./plain.js').Bytes} Bytes
- * @typedef {{ uri: string, name: string, mimeType: string, size: number, path: string, owner?: string }} Kept `owner`: the session whose call made it
+ * @typedef {object} Kept `owner`: the session whose call made it
+ * @property {string} uri
+ * @property {string} name
+ * @property {string} mimeType
+ * @property {number} size
+ * @property {string} path
+ * @property {string} [owner]
  */
 
-/** What a file is, by its name. @param {string} name */
+/**
+ * What a file is, by its name.
+ * @param {string} name
+ */
 export const typeOfName = (name) =>
   TYPES.find(([, ending]) => name.toLowerCase().endsWith(`.${ending}`))?.[0] ??
   'application/octet-stream';
@@ -69,17 +89,26 @@ export class ResultFiles {
   #kept = new Map();
   #bytes = 0;
 
-  /** @param {string} [folder] where they go and stay; else into a folder that goes with the gateway */
+  /**
+   * @param {string} [folder] where they go and stay; else into a folder that goes with the gateway
+   */
   constructor(folder) {
     this.#wanted = folder;
   }
 
-  /** What a session may list. Without a session there is nothing to tell clients apart by. @param {string | undefined} owner */
+  /**
+   * What a session may list. Without a session there is nothing to tell clients apart by.
+   * @param {string | undefined} owner
+   */
   of(owner) {
     return owner ? [...this.#kept.values()].filter((kept) => kept.owner === owner) : [];
   }
 
-  /** @param {Bytes} found @param {string | undefined} owner @returns {Promise<Kept>} rejects when it cannot be written */
+  /**
+   * @param {Bytes} found
+   * @param {string | undefined} owner
+   * @returns {Promise<Kept>} rejects when it cannot be written
+   */
   async keep({ bytes, mimeType }, owner) {
     this.#folder ??= this.#makeFolder();
     const folder = await this.#folder.catch((error) => {
@@ -115,8 +144,8 @@ export class ResultFiles {
   /**
    * @param {string} uri
    * @param {string | undefined} owner who asks
-   * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>} undefined for
-   *   whatever is not one of this owner's files, or is not there any more
+   * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>}
+   *   undefined for whatever is not one of this owner's files, or is not there any more
    */
   async read(uri, owner) {
     const kept = this.#kept.get(uri);
@@ -140,7 +169,7 @@ export class ResultFiles {
   }
 }
 
-// --- What a person wants saved: the app may suggest names, and overwrites nothing ---------------------------
+// --- What a person wants saved: the app may suggest names, and overwrites nothing ----------------
 
 /** Names that are tried for one file. */
 const MAX_TRIES = 1000;
@@ -156,7 +185,10 @@ const isFolder = (path) =>
     () => false,
   );
 
-/** Throws, before a call is made, if its result cannot be saved. @param {string} out a file, or a folder */
+/**
+ * Throws, before a call is made, if its result cannot be saved.
+ * @param {string} out a file, or a folder
+ */
 export async function requireWritable(out) {
   const folder = (await isFolder(out)) ? out : dirname(out);
   if (!(await isFolder(folder))) throw usageError(`--out ${out}: there is no folder ${folder}`);
@@ -198,7 +230,8 @@ async function writeNew(folder, name, bytes) {
 }
 
 /**
- * Saves all bytes of a result. What cannot be written where it was wanted is not lost: it goes into a temporary folder.
+ * Saves all bytes of a result. What cannot be written where it was wanted is not lost: it goes into
+ * a temporary folder.
  * @param {Bytes[]} found
  * @param {string} out a file, which is overwritten, or a folder, in which nothing is
  * @returns {Promise<boolean>} whether all of it is where it was wanted

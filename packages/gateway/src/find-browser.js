@@ -52,7 +52,11 @@ export const BROWSER_MEND =
     win32: 'winget install Google.Chrome',
   })[process.platform] ?? 'sudo apt install chromium';
 
-/** The path of a browser. @param {string} [named] the one to take, by the user's word @throws {UserError} when there is none */
+/**
+ * The path of a browser.
+ * @param {string} [named] the one to take, by the user's word
+ * @throws {UserError} when there is none
+ */
 export function findBrowser(named) {
   const wanted = named ?? process.env.CHROME_PATH;
   if (wanted && !isProgram(wanted))

@@ -1,18 +1,24 @@
 /**
- * The apps, their tools, and the calls that run, for however many clients there are. How it is made:
+ * The apps, their tools, and the calls that run, for however many clients there are. How it is
+ * made:
  *
- * - `main.js` reads the command line by the table in `commands.js`, `commands/` has what each command does, and `signals.js` what ends it.
- * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost, over a socket, in a page
- *   (`page-way.js`, with a browser of its own: `profile.js`, `unattended.js`, `find-browser.js`), or in the browser of another
- *   gateway that has the profile (`profile-socket.js`, `shared-app.js`).
- * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`, `http-guard.js`), and waits with a
- *   request for what becomes of a call; `mcp-methods.js` has its tools, tasks and resources.
- * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of the core's. Its progress
- *   (`progress.js`) and its questions (`questions.js`) go to the request that waits; its response becomes a tool's result (`results.js`,
- *   with `plain.js`, `outcomes.js`, `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that
- *   takes long, the request is answered with a task or a handle, and another one asks for the run.
- * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when nobody asks for it any more, and
- *   how long its result is kept. Here are values: what apps said last, results, questions, files.
+ * - `main.js` reads the command line by the table in `commands.js`, `commands/` has what each
+ *   command does, and `signals.js` what ends it.
+ * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost,
+ *   over a socket, in a page (`page-way.js`, with a browser of its own: `profile.js`,
+ *   `unattended.js`, `find-browser.js`), or in the browser of another gateway that has the profile
+ *   (`profile-socket.js`, `shared-app.js`).
+ * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`,
+ *   `http-guard.js`), and waits with a request for what becomes of a call; `mcp-methods.js` has its
+ *   tools, tasks and resources.
+ * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of
+ *   the core's. Its progress (`progress.js`) and its questions (`questions.js`) go to the request
+ *   that waits; its response becomes a tool's result (`results.js`, with `plain.js`, `outcomes.js`,
+ *   `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that takes
+ *   long, the request is answered with a task or a handle, and another one asks for the run.
+ * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when
+ *   nobody asks for it any more, and how long its result is kept. Here are values: what apps said
+ *   last, results, questions, files.
  * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.
  */
 import { discover, isPublic } from 'abp-bridge/discover';
@@ -41,13 +47,16 @@ const MANIFEST_TIMEOUT = 5000;
 /**
  * @typedef {import('./tools.js').Capability} Capability
  * @typedef {import('./tools.js').Tool} Tool
- * @typedef {{ app: import('./app.js').App, prefix: string, label?: string }} Named An app, what begins its tools' names, and what
- *   descriptions call it, where there are several.
- *
+ * @typedef {object} Named An app, what begins its tools' names, and what descriptions call it,
+ *   where there are several.
+ * @property {import('./app.js').App} app
+ * @property {string} prefix
+ * @property {string} [label]
  * @typedef {object} Known What is known of it besides.
  * @property {SchemaChecker} checker of its schemas: a thread of its own
  * @property {Tool[]} [tools] as they were last known
- * @property {boolean} [isRecalled] whether they are those of another time, which no page has confirmed yet
+ * @property {boolean} [isRecalled] whether they are those of another time, which no page has
+ *   confirmed yet
  * @property {ReturnType<typeof setTimeout>} [retry] it could not be reached, and is tried again
  *
  * @typedef {Named & Known} Target
@@ -64,8 +73,9 @@ export class Gateway {
 
   /**
    * @param {Named[]} targets
-   * @param {{ patience: number, out?: string, log: (line: string) => void, name: string, version: string }} options
-   *   `patience`: ms after which a call is answered with a handle or a task; `out`: folder of large results
+   * @param {{ patience: number, out?: string, log: (line: string) => void, name: string,
+   *   version: string }} options `patience`: ms after which a call is answered with a handle or a
+   *   task; `out`: folder of large results
    */
   constructor(targets, { patience, out, log, name, version }) {
     this.#targets = targets.map((named) => {
@@ -80,11 +90,11 @@ export class Gateway {
     this.files = new ResultFiles(out);
   }
 
-  // --- Tools ---------------------------------------------------------------------------------------
+  // --- Tools -------------------------------------------------------------------------------------
 
   /**
-   * Every tool, complete. The first time this opens the apps; where a manifest says what one can do, that is not
-   * waited for.
+   * Every tool, complete. The first time this opens the apps; where a manifest says what one can
+   * do, that is not waited for.
    * @returns {Promise<Tool[]>}
    * @throws {Error} when no app can be reached
    */
@@ -95,7 +105,11 @@ export class Gateway {
     return lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
   }
 
-  /** Tries again now and then to reach an app, and announces its tools when it is up. @param {Target} target @param {number} [delay] ms */
+  /**
+   * Tries again now and then to reach an app, and announces its tools when it is up.
+   * @param {Target} target
+   * @param {number} [delay] ms
+   */
   #retry(target, delay = FIRST_RETRY) {
     const tryAgain = async () => {
       const capabilities = await target.app.listCapabilities().catch(() => undefined);
@@ -111,7 +125,10 @@ export class Gateway {
     for (const listener of this.listeners) listener();
   }
 
-  /** @param {Target} target @returns {Promise<Tool[]>} */
+  /**
+   * @param {Target} target
+   * @returns {Promise<Tool[]>}
+   */
   async #toolsOf(target) {
     const { app, tools } = target;
     if (tools) return tools;
@@ -132,7 +149,11 @@ export class Gateway {
     return this.#name(target, learnt);
   }
 
-  /** Takes an app's own word for its tools, and announces what has changed. @param {Target} target @param {Capability[]} capabilities */
+  /**
+   * Takes an app's own word for its tools, and announces what has changed.
+   * @param {Target} target
+   * @param {Capability[]} capabilities
+   */
   #put(target, capabilities) {
     const { tools: before, app } = target;
     target.isRecalled = false;
@@ -142,7 +163,10 @@ export class Gateway {
     return tools;
   }
 
-  /** @param {Target} target @param {Capability[]} capabilities */
+  /**
+   * @param {Target} target
+   * @param {Capability[]} capabilities
+   */
   #name(target, capabilities) {
     const usable = capabilities.filter(
       ({ name }, at) =>
@@ -171,7 +195,7 @@ export class Gateway {
     if (capabilities) this.#put(target, capabilities);
   }
 
-  // --- Calls ---------------------------------------------------------------------------------------
+  // --- Calls -------------------------------------------------------------------------------------
 
   /**
    * Begins a call.
@@ -232,7 +256,8 @@ export class Gateway {
    * @param {Target} target
    * @param {Tool} listed the tool, as it was listed
    * @param {AbortSignal} [signal]
-   * @returns {Promise<import('./app.js').Result | undefined>} the response to a call of a tool that has changed: what it is now
+   * @returns {Promise<import('./app.js').Result | undefined>} the response to a call of a tool that
+   *   has changed: what it is now
    */
   async #changeOf(target, listed, signal) {
     if (!target.isRecalled) return undefined;
@@ -254,7 +279,10 @@ export class Gateway {
     );
   }
 
-  /** Cancels what runs, waits a while for it to stop, and ends the browsers. @param {string} reason */
+  /**
+   * Cancels what runs, waits a while for it to stop, and ends the browsers.
+   * @param {string} reason
+   */
   async close(reason) {
     for (const { retry, app } of this.#targets) {
       clearTimeout(retry);
@@ -277,7 +305,10 @@ const unavailable = (message) =>
     metadata: { outcome: 'unstarted' },
   });
 
-/** In the client's words: its app knows the key by another name. @param {string | undefined} key */
+/**
+ * In the client's words: its app knows the key by another name.
+ * @param {string | undefined} key
+ */
 const reused = (key) =>
   failed(
     'KEY_REUSED',
@@ -285,14 +316,21 @@ const reused = (key) =>
     { metadata: { outcome: 'unstarted' } },
   );
 
-/** @param {Target} target @param {string} name */
+/**
+ * @param {Target} target
+ * @param {string} name
+ */
 const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);
 
-/** What the manifest of an app's page says, if it has one. @param {URL} url @returns {Promise<Capability[] | undefined>} */
+/**
+ * What the manifest of an app's page says, if it has one.
+ * @param {URL} url
+ * @returns {Promise<Capability[] | undefined>}
+ */
 async function manifestOf(url) {
   if (!/^http/.test(url.protocol)) return undefined;
-  // What the page names is asked only of its own origin: it must not make the gateway ask others, and another origin's
-  // manifest says nothing of this app.
+  // What the page names is asked only of its own origin: it must not make the gateway ask others,
+  // and another origin's manifest says nothing of this app.
   const allowPrivate = !isPublic(url.hostname);
   const options = { sameOrigin: true, allowPrivate, timeout: MANIFEST_TIMEOUT };
   const found = await discover(url, options).catch(() => undefined);

@@ -5,7 +5,10 @@ import { createServer } from 'node:http';
 import { UserError, log, seconds, usageError } from './errors.js';
 import { lineOf } from './texts.js';
 
-/** How long an answer may be silent, in ms: there are proxies that end a connection on which nothing comes for 25 seconds. */
+/**
+ * How long an answer may be silent, in ms: there are proxies that end a connection on which nothing
+ * comes for 25 seconds.
+ */
 const DEFAULT_KEEP_ALIVE = 15_000;
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
@@ -18,11 +21,17 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 /** @param {string} text */
 const digest = (text) => createHash('sha256').update(text).digest();
 
-/** Between signs of life in an answer, in ms. @param {import('./commands.js').Values} values of the options */
+/**
+ * Between signs of life in an answer, in ms.
+ * @param {import('./commands.js').Values} values of the options
+ */
 export const keepAliveOf = (values) =>
   seconds(values['keep-alive'], 'keep-alive') ?? DEFAULT_KEEP_ALIVE;
 
-/** @param {string} where `HOST:PORT` or `PORT` @param {import('node:http').Server} server */
+/**
+ * @param {string} where `HOST:PORT` or `PORT`
+ * @param {import('node:http').Server} server
+ */
 async function listenOn(where, server) {
   const [, bracketed, plain, digits] = /^(?:(?:\[(.+)\]|([^:]+)):)?(\d+)$/.exec(where) ?? [];
   if (digits === undefined || Number(digits) > 65_535) {
@@ -40,9 +49,11 @@ async function listenOn(where, server) {
 }
 
 /**
- * @param {{ what: string, where: string, path: string }} service what is served, where, and the path of it
+ * @param {{ what: string, where: string, path: string }} service what is served, where, and the
+ *   path of it
  * @param {import('./commands.js').Values} values of the options
- * @param {(request: IncomingMessage, response: ServerResponse, problem?: Problem) => void} handle answers a request; with a problem, by that
+ * @param {(request: IncomingMessage, response: ServerResponse, problem?: Problem) => void} handle
+ *   answers a request; with a problem, by that
  */
 export async function serveGuarded({ what, where, path }, values, handle) {
   const given = values.token ?? process.env.ABP_GATEWAY_TOKEN;

@@ -42,7 +42,10 @@ const latest = new WeakMap();
  * @property {Set<ServerResponse>} open answers that nobody has read yet
  */
 
-/** @param {import('./gateway.js').Gateway} gateway @param {import('./commands.js').Values & { http: string }} values of the options */
+/**
+ * @param {import('./gateway.js').Gateway} gateway
+ * @param {import('./commands.js').Values & { http: string }} values of the options
+ */
 export async function serveHttp(gateway, values) {
   /** @type {Map<string, Session>} */
   const sessions = new Map();
@@ -57,7 +60,9 @@ export async function serveHttp(gateway, values) {
     for (const { server } of sessions.values()) void server.sendToolListChanged().catch(() => {});
   });
 
-  /** Makes room: whoever was silent for long, or longest, gives way if nothing of it is under way. */
+  /**
+   * Makes room: whoever was silent for long, or longest, gives way if nothing of it is under way.
+   */
   function evict() {
     const idle = [...sessions].filter(([, { open }]) => !open.size);
     idle.sort(([, a], [, b]) => a.usedAt - b.usedAt);
@@ -111,7 +116,12 @@ export async function serveHttp(gateway, values) {
     return session;
   }
 
-  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {Exchange} own @param {AbortSignal} signal of a cancel */
+  /**
+   * @param {IncomingMessage} incoming
+   * @param {ServerResponse} outgoing
+   * @param {Exchange} own
+   * @param {AbortSignal} signal of a cancel
+   */
   async function answer(incoming, outgoing, own, signal) {
     if (incoming.url?.split('?')[0] !== PATH) return refusal(404, `MCP is served at ${PATH}`);
     if (Number(incoming.headers['content-length']) > MAX_BODY)
@@ -126,7 +136,11 @@ export async function serveHttp(gateway, values) {
     return exchange.run(own, () => awaitAlive(modern.fetch(cancellable), outgoing, keepAliveMs));
   }
 
-  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing @param {import('./http-guard.js').Problem} [problem] */
+  /**
+   * @param {IncomingMessage} incoming
+   * @param {ServerResponse} outgoing
+   * @param {import('./http-guard.js').Problem} [problem]
+   */
   async function respond(incoming, outgoing, problem) {
     const cancel = new AbortController();
     const own = new Exchange(incoming, outgoing);
@@ -161,14 +175,21 @@ export async function serveHttp(gateway, values) {
   };
 }
 
-/** @param {number} status @param {string} message @param {Record<string, string>} [headers] */
+/**
+ * @param {number} status
+ * @param {string} message
+ * @param {Record<string, string>} [headers]
+ */
 const refusal = (status, message, headers) =>
   Response.json(
     { jsonrpc: '2.0', id: null, error: { code: -32000, message } },
     { status, headers },
   );
 
-/** @param {IncomingMessage} incoming @returns {Request} */
+/**
+ * @param {IncomingMessage} incoming
+ * @returns {Request}
+ */
 function toRequest(incoming) {
   const { method = 'GET', headers, url = '/' } = incoming;
   const hasBody = method !== 'GET' && method !== 'HEAD';
@@ -191,12 +212,18 @@ export class Exchange {
   isModern = false;
   /** Whether the request says that it is none. */
   goesOn = false;
-  /** Called if the connection breaks after the answer, before the client has used it again. @type {(() => void)[]} */
+  /**
+   * Called if the connection breaks after the answer, before the client has used it again.
+   * @type {(() => void)[]}
+   */
   brokenAfter = [];
   /** Whether all of the answer was sent. @type {Promise<boolean>} */
   written;
 
-  /** @param {IncomingMessage} incoming @param {ServerResponse} outgoing */
+  /**
+   * @param {IncomingMessage} incoming
+   * @param {ServerResponse} outgoing
+   */
   constructor({ socket }, outgoing) {
     this.#outgoing = outgoing;
     this.written = new Promise((resolve) => {
@@ -227,7 +254,8 @@ export class Exchange {
 }
 
 /**
- * Shows signs of life until there is a response, for those who end silent connections. With the first the answer becomes events.
+ * Shows signs of life until there is a response, for those who end silent connections. With the
+ * first the answer becomes events.
  * @param {Promise<Response>} response
  * @param {ServerResponse} outgoing
  * @param {number} ms 0 is never
@@ -242,7 +270,11 @@ function awaitAlive(response, outgoing, ms) {
   return response.finally(() => clearInterval(timer));
 }
 
-/** @param {Response} response @param {ServerResponse} outgoing @param {Exchange} exchange */
+/**
+ * @param {Response} response
+ * @param {ServerResponse} outgoing
+ * @param {Exchange} exchange
+ */
 async function send(response, outgoing, exchange) {
   const { isModern } = exchange;
   if (!outgoing.headersSent)
@@ -262,7 +294,8 @@ async function send(response, outgoing, exchange) {
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
     if (done) return void outgoing.end();
-    // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
+    // Before a piece, not after it: the end goes with the last one, since who has all of an answer
+    // may close it at once.
     await exchange.drained();
     if (!outgoing.destroyed) outgoing.write(value);
   }

@@ -1,6 +1,7 @@
 /**
- * MCP's methods. Tools are the apps' capabilities. A call that takes long is answered with a task, which both versions have methods for (the
- * SDK has none), or with a handle, which three tools of the gateway's own take. Resources are results that are files, and nothing else.
+ * MCP's methods. Tools are the apps' capabilities. A call that takes long is answered with a task,
+ * which both versions have methods for (the SDK has none), or with a handle, which three tools of
+ * the gateway's own take. Resources are results that are files, and nothing else.
  */
 import {
   MissingRequiredClientCapabilityError,
@@ -43,11 +44,16 @@ export function serveMethods(server) {
   });
 }
 
-// --- Tools -----------------------------------------------------------------------------------------
+// --- Tools ---------------------------------------------------------------------------------------
 
 const [WAIT, STATUS, CANCEL] = HANDLE_NAMES;
 
-/** @param {string} name @param {string} title @param {string} description @param {Record<string, boolean>} annotations */
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {string} description
+ * @param {Record<string, boolean>} annotations
+ */
 const handleTool = (name, title, description, annotations) => ({
   name,
   title,
@@ -81,7 +87,11 @@ const HANDLE_TOOLS = [
   ),
 ];
 
-/** What is said of a call that still runs. @param {Run} run @param {boolean} [isOwnTool] whether by the tool that was called first */
+/**
+ * What is said of a call that still runs.
+ * @param {Run} run
+ * @param {boolean} [isOwnTool] whether by the tool that was called first
+ */
 function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = false) {
   const percentage = Number.isFinite(progress?.percentage) && Math.round(progress?.percentage);
   const message = progress ? progressText(progress) : '';
@@ -104,7 +114,10 @@ function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = f
   };
 }
 
-/** @param {Run} run @param {string} binding what the client must say again */
+/**
+ * @param {Run} run
+ * @param {string} binding what the client must say again
+ */
 const inputRequired = (run, binding) => ({
   resultType: 'input_required',
   inputRequests: run.inputRequests,
@@ -159,9 +172,12 @@ function serveTools(server) {
   });
 }
 
-// --- Tasks -----------------------------------------------------------------------------------------
+// --- Tasks ---------------------------------------------------------------------------------------
 
-/** @param {Run} run @param {boolean} isModern whether in the form of 2026-07-28, else of 2025-11-25 */
+/**
+ * @param {Run} run
+ * @param {boolean} isModern whether in the form of 2026-07-28, else of 2025-11-25
+ */
 export function taskOf({ id, state, createdAt, updatedAt, began, result, progress }, isModern) {
   // In the older version a tool's own failure is a failed task.
   const status = state === 'completed' && result?.isError && !isModern ? 'failed' : state;
@@ -183,11 +199,17 @@ export function taskOf({ id, state, createdAt, updatedAt, began, result, progres
   };
 }
 
-/** Serves `tasks/…`, of 2026-07-28 or of 2025-11-25. @param {McpServer} server */
+/**
+ * Serves `tasks/…`, of 2026-07-28 or of 2025-11-25.
+ * @param {McpServer} server
+ */
 function serveTasks(server) {
   const { gateway, isModern, owner } = server;
   const { runs } = gateway;
-  /** @param {string} method @param {(run: Run, ctx: Context) => unknown} handler */
+  /**
+   * @param {string} method
+   * @param {(run: Run, ctx: Context) => unknown} handler
+   */
   const serve = (method, handler) => {
     const handle = (/** @type {any} */ params, /** @type {Context} */ ctx) => {
       if (typeof params?.taskId !== 'string') throw new InvalidRequest('taskId must be a string');

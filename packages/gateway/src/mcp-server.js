@@ -1,4 +1,7 @@
-/** What an MCP client sees, in both versions of the protocol: one server of the SDK for each connection or request. */
+/**
+ * What an MCP client sees, in both versions of the protocol: one server of the SDK for each
+ * connection or request.
+ */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   ProtocolError,
@@ -35,11 +38,16 @@ const ANY_PARAMS = {
  * @typedef {import('./runs.js').Run} Run
  *
  * @typedef {object} Session
- * @property {string} [owner] what its runs and files belong to; undefined where the protocol has no sessions
- * @property {() => import('./http.js').Exchange | undefined} [exchange] that of the current request, where each has one of its own
+ * @property {string} [owner] what its runs and files belong to; undefined where the protocol has no
+ *   sessions
+ * @property {() => import('./http.js').Exchange | undefined} [exchange] that of the current
+ *   request, where each has one of its own
  */
 
-/** The client's reason, in the words that the app's handler gets. @param {{ reason?: any }} cancel a signal, or what the client says */
+/**
+ * The client's reason, in the words that the app's handler gets.
+ * @param {{ reason?: any }} cancel a signal, or what the client says
+ */
 function reasonOf({ reason }) {
   if (typeof reason === 'string' && reason) return cleanText(reason, 500);
   // The SDK's own error is what it says of a connection that is gone.
@@ -49,7 +57,11 @@ function reasonOf({ reason }) {
 
 /** It knows the client of its connection, or of its request. */
 export class McpServer extends Server {
-  /** @param {import('./gateway.js').Gateway} gateway @param {'legacy' | 'modern'} era @param {Session} [session] */
+  /**
+   * @param {import('./gateway.js').Gateway} gateway
+   * @param {'legacy' | 'modern'} era
+   * @param {Session} [session]
+   */
   constructor(gateway, era, { owner, exchange } = {}) {
     const isModern = era === 'modern';
     super(gateway.serverInfo, {
@@ -71,7 +83,11 @@ export class McpServer extends Server {
     serveMethods(this);
   }
 
-  /** What the client of this request says that it can. @param {Context} ctx @returns {Capabilities} */
+  /**
+   * What the client of this request says that it can.
+   * @param {Context} ctx
+   * @returns {Capabilities}
+   */
   #capabilities(ctx) {
     const envelope = /** @type {Record<string, Capabilities> | undefined} */ (ctx.mcpReq.envelope);
     const said = this.isModern
@@ -80,7 +96,10 @@ export class McpServer extends Server {
     return said ?? {};
   }
 
-  /** Whether the client shows forms; in older versions to elicit was to show one. @param {Context} ctx */
+  /**
+   * Whether the client shows forms; in older versions to elicit was to show one.
+   * @param {Context} ctx
+   */
   canAsk(ctx) {
     const { elicitation } = this.#capabilities(ctx);
     return Boolean(elicitation && (elicitation.form || !elicitation.url));
@@ -92,7 +111,8 @@ export class McpServer extends Server {
   }
 
   /**
-   * Handles a method, with errors that its client can read: bad requests are the client's to mend, the way to the app is the user's.
+   * Handles a method, with errors that its client can read: bad requests are the client's to mend,
+   * the way to the app is the user's.
    * @param {string} method
    * @param {(params: any, ctx: Context) => unknown} handler
    * @param {boolean} [isUnknown] whether the SDK does not know the method
@@ -115,7 +135,12 @@ export class McpServer extends Server {
     /** @type {any} */ (this).setRequestHandler(method, ...own);
   }
 
-  /** The client has cancelled a call, or left it: no answer may follow. @param {Run} run @param {AbortSignal} signal @returns {never} */
+  /**
+   * The client has cancelled a call, or left it: no answer may follow.
+   * @param {Run} run
+   * @param {AbortSignal} signal
+   * @returns {never}
+   */
   #abandon(run, signal) {
     run.abort(reasonOf(signal));
     this.gateway.runs.left(run);
@@ -126,7 +151,8 @@ export class McpServer extends Server {
    * A request is answered. That its client reads it is not known yet.
    * @param {Run} run
    * @param {Context} ctx
-   * @param {boolean} [delivers] whether the answer has the run's result, or is the first to say how to ask for the run
+   * @param {boolean} [delivers] whether the answer has the run's result, or is the first to say how
+   *   to ask for the run
    */
   answered(run, { mcpReq: { id: requestId } }, delivers = true) {
     const { runs } = this.gateway;
@@ -163,14 +189,18 @@ export class McpServer extends Server {
     return more.result;
   }
 
-  /** Nobody reads the answer to a request that was cancelled. @returns {never} */
+  /**
+   * Nobody reads the answer to a request that was cancelled.
+   * @returns {never}
+   */
   #refuseCancelled() {
     throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request was cancelled');
   }
 
   /**
-   * The answer to a request tells its client how to ask for the run from now on. A client that cancels the request, or
-   * leaves it, before it has that answer knows of no run: then the run is cancelled, as if it still were that of the request.
+   * The answer to a request tells its client how to ask for the run from now on. A client that
+   * cancels the request, or leaves it, before it has that answer knows of no run: then the run is
+   * cancelled, as if it still were that of the request.
    * @param {Run} run
    * @param {Context} ctx
    */
@@ -183,8 +213,8 @@ export class McpServer extends Server {
   }
 
   /**
-   * Every cancel: the SDK drops those of requests that were answered. One that was answered no client would cancel if it
-   * had the answer.
+   * Every cancel: the SDK drops those of requests that were answered. One that was answered no
+   * client would cancel if it had the answer.
    * @param {Parameters<Server['_onnotification']>} given
    */
   _onnotification(...given) {
@@ -196,14 +226,16 @@ export class McpServer extends Server {
   }
 
   /**
-   * Waits with a request for what becomes of a call, whose progress and questions go to the client of that request.
+   * Waits with a request for what becomes of a call, whose progress and questions go to the client
+   * of that request.
    * @param {Run} run
    * @param {Context} ctx
    * @param {object} options
    * @param {number} options.patience ms
    * @param {boolean} [options.owns] whether the run ends with this request
    * @param {Record<string, unknown>} [options.meta] goes along with questions
-   * @returns {Promise<'ended' | 'late' | 'asked'>} 'asked' in the version that has no requests of servers
+   * @returns {Promise<'ended' | 'late' | 'asked'>} 'asked' in the version that has no requests of
+   *   servers
    */
   async attend(run, { mcpReq }, { patience, owns = false, meta }) {
     const { signal, _meta } = mcpReq;

@@ -10,7 +10,8 @@ const MAX_SAID = 500;
 /**
  * @typedef {object} Became
  * @property {string} [outcome] the word of the protocol
- * @property {{ applied?: unknown, remaining?: unknown }} [report] what the handler said: `{ applied, remaining }`
+ * @property {{ applied?: unknown, remaining?: unknown }} [report] what the handler said:
+ *   `{ applied, remaining }`
  * @property {import('./progress.js').Info} [progress] what it reported last
  */
 
@@ -37,7 +38,10 @@ function words(said) {
 const countOf = (said) =>
   Array.isArray(said) ? said.length : Number.isFinite(said) ? Number(said) : undefined;
 
-/** How far it came, as the end of a sentence; empty where nobody said it. @param {Became} became */
+/**
+ * How far it came, as the end of a sentence; empty where nobody said it.
+ * @param {Became} became
+ */
 function reached({ report, progress }) {
   const { applied, remaining } = report ?? {};
   const [done, left] = [countOf(applied), countOf(remaining)];
@@ -53,7 +57,10 @@ function reached({ report, progress }) {
   return Number.isFinite(percentage) ? `at ${Math.round(percentage)} %${at}` : '';
 }
 
-/** @param {Became} became @returns {string} empty where nothing is known */
+/**
+ * @param {Became} became
+ * @returns {string} empty where nothing is known
+ */
 export const sentenceOf = (became) =>
   Object.hasOwn(SENTENCES, became.outcome ?? '')
     ? SENTENCES[/** @type {string} */ (became.outcome)](reached(became))

@@ -47,7 +47,10 @@ export class PageWay {
   #browser;
   /** @type {Page | undefined} */
   #page;
-  /** With the browser that this has started. @type {import('puppeteer-core').CDPSession | undefined} */
+  /**
+   * With the browser that this has started.
+   * @type {import('puppeteer-core').CDPSession | undefined}
+   */
   #session;
   /** Kills that browser and all its processes. */
   #killer = new AbortController();
@@ -58,8 +61,8 @@ export class PageWay {
   /**
    * @param {URL} url
    * @param {import('./commands.js').Values} values of the options
-   * @param {(download: import('./unattended.js').Download) => boolean} [claim] is shown what the page downloads; says
-   *   whether anybody wants it
+   * @param {(download: import('./unattended.js').Download) => boolean} [claim] is shown what the
+   *   page downloads; says whether anybody wants it
    */
   constructor(url, values, claim = () => false) {
     this.#url = url;
@@ -101,7 +104,8 @@ export class PageWay {
       const problem = this.#problemWith(page);
       if (client && !problem) return client;
       client?.close();
-      // It was on its way elsewhere, or was about to be gone: a page of its own is where it was sent.
+      // It was on its way elsewhere, or was about to be gone: a page of its own is where it was
+      // sent.
       const isLost = problem || page.isClosed() || page !== this.#page;
       if (isFirst && isLost) continue;
       // One that hangs would hang the next time, too.
@@ -110,7 +114,10 @@ export class PageWay {
     }
   }
 
-  /** Whether the page still does anything. One that does not is closed, and the next call opens another. */
+  /**
+   * Whether the page still does anything. One that does not is closed, and the next call opens
+   * another.
+   */
   async responds() {
     const page = this.#page;
     if (!page || page.isClosed()) return true;
@@ -122,7 +129,10 @@ export class PageWay {
     return false;
   }
 
-  /** Resolves when what the page has begun to download is known, and what it has set of cookies is saved. */
+  /**
+   * Resolves when what the page has begun to download is known, and what it has set of cookies is
+   * saved.
+   */
   async settle() {
     const asked = Promise.all([
       this.#isUnattended && this.#page?.evaluate('1'),
@@ -131,7 +141,10 @@ export class PageWay {
     await within(MAX_SILENCE, asked).catch(() => {});
   }
 
-  /** Kills the browser if it does not answer. @param {number} limit ms */
+  /**
+   * Kills the browser if it does not answer.
+   * @param {number} limit ms
+   */
   async probe(limit) {
     if (this.#browser) await this.#inTime(this.#browser.version(), limit).catch(() => {});
   }
@@ -149,9 +162,12 @@ export class PageWay {
     clearInterval(saving);
   }
 
-  // --- The page --------------------------------------------------------------------------------------
+  // --- The page ----------------------------------------------------------------------------------
 
-  /** Opens the page without looking for an app. @param {number} [timeout] */
+  /**
+   * Opens the page without looking for an app.
+   * @param {number} [timeout]
+   */
   async #openPage(timeout) {
     const before = this.#browser?.connected && this.#page;
     if (before && !before.isClosed() && !this.#problemWith(before)) return before;
@@ -182,7 +198,10 @@ export class PageWay {
     await this.#inTime(page.close(), CLOSING).catch(() => {});
   }
 
-  /** Whether the page is where it was sent, by the browser's word. @param {Page} page */
+  /**
+   * Whether the page is where it was sent, by the browser's word.
+   * @param {Page} page
+   */
   #problemWith(page) {
     const origin = originOf(page.url());
     if (origin && this.#origins.has(origin)) return undefined;
@@ -195,7 +214,8 @@ export class PageWay {
   /**
    * @param {Page} page
    * @param {number} [timeout]
-   * @throws {UserError} if the server gives something else than the app: an error, another origin, or a form for a password elsewhere
+   * @throws {UserError} if the server gives something else than the app: an error, another origin,
+   *   or a form for a password elsewhere
    */
   async #visit(page, timeout) {
     const { href, pathname } = this.#url;
@@ -219,7 +239,7 @@ export class PageWay {
     if (isLogin) throw new UserError(`${href} leads to a login at ${lineOf(where)}: ${login}`);
   }
 
-  // --- The browser -----------------------------------------------------------------------------------
+  // --- The browser -------------------------------------------------------------------------------
 
   /** @param {boolean} [isForPerson] whether nobody else will use it */
   async #openBrowser(isForPerson) {
@@ -246,7 +266,10 @@ export class PageWay {
     });
   }
 
-  /** @param {boolean} [isForPerson] @returns {Promise<Browser>} */
+  /**
+   * @param {boolean} [isForPerson]
+   * @returns {Promise<Browser>}
+   */
   async #start(isForPerson) {
     const { headed = false, browser: named, 'browser-arg': args = [] } = this.#values;
     const { signal } = (this.#killer = new AbortController());
@@ -291,7 +314,10 @@ export class PageWay {
     }
   }
 
-  /** A browser that has ended tells nothing any more. @param {Browser} [browser] */
+  /**
+   * A browser that has ended tells nothing any more.
+   * @param {Browser} [browser]
+   */
   async #saveCookies(browser = this.#browser) {
     const session = this.#session;
     const { cookies } = (await session?.send('Storage.getCookies').catch(() => {})) ?? {};
@@ -339,8 +365,11 @@ export class PageWay {
   }
 
   /**
-   * Waits for the browser. One that does not answer is killed with all its processes, or left if it is another's.
-   * @template T @param {Promise<T>} promise @param {number} limit ms
+   * Waits for the browser. One that does not answer is killed with all its processes, or left if it
+   * is another's.
+   * @template T
+   * @param {Promise<T>} promise
+   * @param {number} limit ms
    */
   async #inTime(promise, limit) {
     try {

@@ -6,9 +6,12 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 1_000_000;
 
 /**
- * @typedef {{ bytes: Uint8Array, mimeType: string, filename?: string }} Bytes Bytes that a result holds.
- * @typedef {(found: Bytes, rest: object) => unknown} Describe Says what is at their place in the plain data. `rest` is what
- *   else the object that held them says.
+ * @typedef {object} Bytes Bytes that a result holds.
+ * @property {Uint8Array} bytes
+ * @property {string} mimeType
+ * @property {string} [filename]
+ * @typedef {(found: Bytes, rest: object) => unknown} Describe Says what is at their place in the
+ *   plain data. `rest` is what else the object that held them says.
  */
 
 const MIME = /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/;
@@ -19,7 +22,10 @@ export const mimeTypeOf = (value) => {
   return MIME.test(essence) ? essence : 'application/octet-stream';
 };
 
-/** @param {unknown} value @returns {Promise<Uint8Array | undefined>} */
+/**
+ * @param {unknown} value
+ * @returns {Promise<Uint8Array | undefined>}
+ */
 async function bytesOf(value) {
   if (value instanceof Blob) return new Uint8Array(await value.arrayBuffer());
   if (ArrayBuffer.isView(value))
@@ -27,7 +33,10 @@ async function bytesOf(value) {
   return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined;
 }
 
-/** The bytes of the protocol's BinaryData, in any of its forms. @param {any} value */
+/**
+ * The bytes of the protocol's BinaryData, in any of its forms.
+ * @param {any} value
+ */
 const contentOf = ({ content, encoding, mimeType }) =>
   typeof content === 'string' && encoding === 'base64' && typeof mimeType === 'string'
     ? new Uint8Array(Buffer.from(content, 'base64'))
@@ -41,7 +50,11 @@ const contentOf = ({ content, encoding, mimeType }) =>
  */
 export async function toPlain(value, describe) {
   let left = MAX_VALUES;
-  /** @param {any} value @param {number} depth @returns {Promise<unknown>} */
+  /**
+   * @param {any} value
+   * @param {number} depth
+   * @returns {Promise<unknown>}
+   */
   const copy = async (value, depth) => {
     if (typeof value === 'bigint') return String(value);
     if (typeof value === 'string') return value.toWellFormed();
@@ -63,7 +76,10 @@ export async function toPlain(value, describe) {
     const rest = await object({ ...value, content: undefined, encoding: undefined }, depth);
     return describe({ bytes, mimeType: mimeTypeOf(mimeType), ...named }, rest);
   };
-  /** @param {object} value @param {number} depth */
+  /**
+   * @param {object} value
+   * @param {number} depth
+   */
   const object = async (value, depth) => {
     /** @type {[string, unknown][]} */
     const entries = [];

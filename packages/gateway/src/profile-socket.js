@@ -1,6 +1,6 @@
 /**
- * Who has a profile, where several gateways want it: the first listens on a local socket, and the others use the app in
- * its browser.
+ * Who has a profile, where several gateways want it: the first listens on a local socket, and the
+ * others use the app in its browser.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,21 +15,31 @@ import { makePrivate } from './profile.js';
 
 /** What they say to each other. Another version listens elsewhere, and is not understood. */
 const VERSION = 3;
-/** Bytes of a socket's path; what systems take is 104 and more, and one that is dead gets a longer name for a moment. */
+/**
+ * Bytes of a socket's path; what systems take is 104 and more, and one that is dead gets a longer
+ * name for a moment.
+ */
 const MAX_PATH = 88;
 /** Sockets that go away while they are dialled. */
 const MAX_TRIES = 10;
 /** Bytes of a message. */
 const MAX_MESSAGE = 256 << 20;
 
-/** Messages over a socket. @param {import('node:net').Socket} socket */
+/**
+ * Messages over a socket.
+ * @param {import('node:net').Socket} socket
+ */
 const channelOf = (socket) =>
   headerTransport(
     { readable: socket, writable: socket },
     { maxMessage: MAX_MESSAGE, maxBacklog: 2 * MAX_MESSAGE },
   );
 
-/** @param {string} profile folder of it @param {NodeJS.Platform} [platform] @returns {string} the same for whoever wants the profile */
+/**
+ * @param {string} profile folder of it
+ * @param {NodeJS.Platform} [platform]
+ * @returns {string} the same for whoever wants the profile
+ */
 export function socketPathOf(profile, platform = process.platform) {
   const folder = resolve(profile);
   const mark = createHash('sha256').update(folder).digest('hex').slice(0, 16);
@@ -40,7 +50,10 @@ export function socketPathOf(profile, platform = process.platform) {
   return join(`/tmp/abp-bridge-${process.getuid?.()}`, `${VERSION}-${mark}`);
 }
 
-/** @param {string} path @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens */
+/**
+ * @param {string} path
+ * @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens
+ */
 async function dial(path) {
   const socket = connect(path);
   try {
@@ -53,7 +66,11 @@ async function dial(path) {
   }
 }
 
-/** Removes a socket whose process was killed, unless another has replaced it by now: that one is dialled. @param {string} path */
+/**
+ * Removes a socket whose process was killed, unless another has replaced it by now: that one is
+ * dialled.
+ * @param {string} path
+ */
 async function bury(path) {
   const aside = `${path}.${process.pid}`;
   try {
@@ -71,7 +88,11 @@ async function bury(path) {
   }
 }
 
-/** @param {string} path @param {(channel: Transport) => void} accept @returns undefined if somebody else was faster */
+/**
+ * @param {string} path
+ * @param {(channel: Transport) => void} accept
+ * @returns undefined if somebody else was faster
+ */
 async function listen(path, accept) {
   const server = createServer((socket) => accept(channelOf(socket)));
   // This user's alone, from the first moment.
@@ -93,8 +114,9 @@ async function listen(path, accept) {
  * Takes a profile, or finds who has it.
  * @param {string} profile folder of it
  * @param {(channel: Transport) => void} accept is given those who want it, too
- * @returns {Promise<{ server: import('node:net').Server, channel?: undefined } | { server?: undefined, channel: Transport }>}
- *   `server`: it is ours until that is closed; `channel`: to the gateway that has it
+ * @returns {Promise<{ server: import('node:net').Server, channel?: undefined }
+ *   | { server?: undefined, channel: Transport }>} `server`: it is ours until that is closed;
+ *   `channel`: to the gateway that has it
  */
 export async function takeProfile(profile, accept) {
   const path = socketPathOf(profile);

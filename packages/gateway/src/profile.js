@@ -1,6 +1,7 @@
 /**
- * The browser's profile of an app: one for each origin, so that a login lasts and is nobody else's. Two files in it are the gateway's: cookies that
- * a browser forgets when it ends (with many apps they are the login), and what apps could do the last time, by which a client's first question is
+ * The browser's profile of an app: one for each origin, so that a login lasts and is nobody else's.
+ * Two files in it are the gateway's: cookies that a browser forgets when it ends (with many apps
+ * they are the login), and what apps could do the last time, by which a client's first question is
  * answered while the browser starts.
  */
 import { createHash } from 'node:crypto';
@@ -29,14 +30,18 @@ function dataFolder() {
   return env.XDG_DATA_HOME || join(homedir(), '.local', 'share');
 }
 
-/** The folder of the app's profile. @param {string} origin */
+/**
+ * The folder of the app's profile.
+ * @param {string} origin
+ */
 export function profileOf(origin) {
   const name = origin.replace(/:\/\//, '_').replace(/[^a-zA-Z0-9.-]/g, '_');
   return join(dataFolder(), 'abp-bridge-gateway', 'profiles', name);
 }
 
 /**
- * The process that holds a profile, NaN if it is another user's. Chromium writes it into a link, but on Windows.
+ * The process that holds a profile, NaN if it is another user's. Chromium writes it into a link,
+ * but on Windows.
  * @param {string} profile
  */
 function holderOf(profile) {
@@ -50,7 +55,11 @@ function holderOf(profile) {
   }
 }
 
-/** Says plainly who has the profile. @param {string} profile @param {number} [pid] */
+/**
+ * Says plainly who has the profile.
+ * @param {string} profile
+ * @param {number} [pid]
+ */
 export function profileInUse(profile, pid) {
   const who = pid ? ` by the browser with process id ${pid}` : '';
   return new UserError(
@@ -58,7 +67,10 @@ export function profileInUse(profile, pid) {
   );
 }
 
-/** Makes the folder, and waits until a browser on its way out has let it go; throws if none does. @param {string} profile */
+/**
+ * Makes the folder, and waits until a browser on its way out has let it go; throws if none does.
+ * @param {string} profile
+ */
 export async function claimProfile(profile) {
   makePrivate(profile);
   for (let waited = 0; ; waited += POLL) {
@@ -72,9 +84,13 @@ export async function claimProfile(profile) {
 /** @param {string} folder */
 export const makePrivate = (folder) => mkdirSync(folder, { recursive: true, mode: 0o700 });
 
-// --- The gateway's files ---------------------------------------------------------------------------
+// --- The gateway's files -------------------------------------------------------------------------
 
-/** @param {string} profile @param {string} name @returns {any} undefined if there is none that can be read */
+/**
+ * @param {string} profile
+ * @param {string} name
+ * @returns {any} undefined if there is none that can be read
+ */
 function read(profile, name) {
   try {
     return JSON.parse(readFileSync(join(profile, name), 'utf8'));
@@ -83,7 +99,11 @@ function read(profile, name) {
   }
 }
 
-/** @param {string} profile @param {string} name @param {object} value */
+/**
+ * @param {string} profile
+ * @param {string} name
+ * @param {object} value
+ */
 function write(profile, name, value) {
   const path = join(profile, name);
   const draft = `${path}.${process.pid}`;
@@ -92,7 +112,10 @@ function write(profile, name, value) {
   renameSync(draft, path);
 }
 
-/** @param {import('puppeteer-core').Protocol.Network.Cookie[]} cookies @param {string} profile */
+/**
+ * @param {import('puppeteer-core').Protocol.Network.Cookie[]} cookies
+ * @param {string} profile
+ */
 export function saveSessionCookies(cookies, profile) {
   const kept = cookies
     .filter((cookie) => cookie.session)
@@ -107,7 +130,10 @@ export function saveSessionCookies(cookies, profile) {
   write(profile, COOKIES, kept);
 }
 
-/** @param {import('puppeteer-core').CDPSession} session with the browser @param {string} profile */
+/**
+ * @param {import('puppeteer-core').CDPSession} session with the browser
+ * @param {string} profile
+ */
 export async function restoreSessionCookies(session, profile) {
   for (const cookie of [read(profile, COOKIES) ?? []].flat()) {
     // One that the browser does not take costs no other: somebody may have written anything there.
@@ -115,20 +141,36 @@ export async function restoreSessionCookies(session, profile) {
   }
 }
 
-/** An address may hold what is nobody else's to read. @param {URL} url */
+/**
+ * An address may hold what is nobody else's to read.
+ * @param {URL} url
+ */
 const keyOf = (url) => createHash('sha256').update(url.href).digest('hex');
 
-/** What apps could do, by address, the oldest first. @param {string} profile @returns {Record<string, any>} */
+/**
+ * What apps could do, by address, the oldest first.
+ * @param {string} profile
+ * @returns {Record<string, any>}
+ */
 const learntIn = (profile) => Object(read(profile, CAPABILITIES));
 
-/** @param {string} profile @param {URL} url @returns {import('./tools.js').Capability[] | undefined} undefined if nothing is known */
+/**
+ * @param {string} profile
+ * @param {URL} url
+ * @returns {import('./tools.js').Capability[] | undefined} undefined if nothing is known
+ */
 export function recall(profile, url) {
   const found = learntIn(profile)[keyOf(url)];
   const isList = Array.isArray(found) && found.every((each) => typeof each?.name === 'string');
   return isList ? found : undefined;
 }
 
-/** Remembers what an app can do. @param {string} profile @param {URL} url @param {import('./tools.js').Capability[]} capabilities */
+/**
+ * Remembers what an app can do.
+ * @param {string} profile
+ * @param {URL} url
+ * @param {import('./tools.js').Capability[]} capabilities
+ */
 export function learn(profile, url, capabilities) {
   if (JSON.stringify(capabilities).length > MAX_LENGTH) return;
   const others = Object.entries(learntIn(profile)).filter(([each]) => each !== keyOf(url));

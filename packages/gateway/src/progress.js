@@ -1,4 +1,7 @@
-/** Progress as MCP takes it: it rises each time, ends before the result, and says now and then that there is life. */
+/**
+ * Progress as MCP takes it: it rises each time, ends before the result, and says now and then that
+ * there is life.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cleanText } from './texts.js';
 
@@ -6,7 +9,10 @@ import { cleanText } from './texts.js';
 const SIGN_OF_LIFE = 20_000;
 /** What a sign of life adds, so that progress rises. */
 const STEP = 0.001;
-/** Between the last progress and the result, in ms, where a client cannot be asked whether it has read that. */
+/**
+ * Between the last progress and the result, in ms, where a client cannot be asked whether it has
+ * read that.
+ */
 const DRAIN = 20;
 /** How long a client may take to read the last progress before it gets the result, in ms. */
 const MAX_DRAIN = 1000;
@@ -15,9 +21,13 @@ const MAX_MESSAGE = 500;
 const MAX_WAITING = 256;
 
 /**
- * @typedef {Partial<Record<'progress' | 'total' | 'percentage' | 'stage' | 'status' | 'estimatedRemaining', any>>} Info Progress as
- *   the app reports it: any value in any member.
- * @typedef {{ progressToken: string | number, progress: number, total?: number, message?: string }} Notified
+ * @typedef {Partial<Record<'progress' | 'total' | 'percentage' | 'stage' | 'status'
+ *   | 'estimatedRemaining', any>>} Info Progress as the app reports it: any value in any member.
+ * @typedef {object} Notified
+ * @property {string | number} progressToken
+ * @property {number} progress
+ * @property {number} [total]
+ * @property {string} [message]
  */
 
 /** @param {Info} info */
@@ -85,8 +95,8 @@ export function progressSender(progressToken, notify, ping) {
       send(value > last ? value : last + STEP);
     },
     /**
-     * Waits until the last was read. A client that reads it together with the result has forgotten the token when it
-     * comes to it, and two well-known ones end the connection over that.
+     * Waits until the last was read. A client that reads it together with the result has forgotten
+     * the token when it comes to it, and two well-known ones end the connection over that.
      */
     async drain() {
       if (sentAt === -Infinity) return;

@@ -1,4 +1,7 @@
-/** The app's questions in MCP's words, and the answers in the app's. Nothing is answered by the gateway itself. */
+/**
+ * The app's questions in MCP's words, and the answers in the app's. Nothing is answered by the
+ * gateway itself.
+ */
 import { cleanText } from './texts.js';
 
 /** Characters of a question. */
@@ -10,11 +13,15 @@ const PRIMITIVES = new Set(['string', 'number', 'integer', 'boolean']);
 
 /**
  * @typedef {object} Form
- * @property {{ mode: string, message: string, requestedSchema: object }} params of `elicitation/create`
+ * @property {{ mode: string, message: string, requestedSchema: object }} params of
+ *   `elicitation/create`
  * @property {(content: any) => unknown} read the data of the app's answer, from an accepted form
  */
 
-/** A field as MCP's forms know it: what a form cannot show is none. @param {any} schema */
+/**
+ * A field as MCP's forms know it: what a form cannot show is none.
+ * @param {any} schema
+ */
 function fieldOf(schema) {
   if (!PRIMITIVES.has(schema?.type)) return undefined;
   /** @type {Record<string, unknown>} */
@@ -39,10 +46,18 @@ function fieldOf(schema) {
   return field;
 }
 
-/** @param {import('./app.js').Question} question @returns {Form | undefined} undefined for what no form can ask */
+/**
+ * @param {import('./app.js').Question} question
+ * @returns {Form | undefined} undefined for what no form can ask
+ */
 export function formOf({ method, params }) {
   const message = cleanText(params?.message ?? params?.prompt, MAX_MESSAGE) || 'The app asks.';
-  /** @param {object} properties @param {string[]} required @param {Form['read']} read @returns {Form} */
+  /**
+   * @param {object} properties
+   * @param {string[]} required
+   * @param {Form['read']} read
+   * @returns {Form}
+   */
   const form = (properties, required, read) => ({
     params: {
       mode: 'form',
@@ -85,6 +100,10 @@ export function formOf({ method, params }) {
 
 export const DECLINED = { success: false, cancelled: true };
 
-/** The protocol's response for what a person did with a form. @param {Form} form @param {any} result of `elicitation/create` */
+/**
+ * The protocol's response for what a person did with a form.
+ * @param {Form} form
+ * @param {any} result of `elicitation/create`
+ */
 export const responseOf = (form, result) =>
   result?.action === 'accept' ? { success: true, data: form.read(result.content ?? {}) } : DECLINED;

@@ -18,9 +18,13 @@ const MAX_FAILURE = 4096;
 /**
  * @typedef {import('./plain.js').Bytes} Bytes
  * @typedef {import('./outcomes.js').Became} Became
- * @typedef {{ type: string, text?: string, [member: string]: unknown }} Block One of MCP's blocks of content.
- * @typedef {{ content: Block[], structuredContent?: unknown, isError?: boolean, _meta?: Record<string, unknown> }} ToolResult
- *
+ * @typedef {{ type: string, text?: string, [member: string]: unknown }} Block One of MCP's blocks
+ *   of content.
+ * @typedef {object} ToolResult
+ * @property {Block[]} content
+ * @property {unknown} [structuredContent]
+ * @property {boolean} [isError]
+ * @property {Record<string, unknown>} [_meta]
  * @typedef {object} Delivery What a response is made into a tool's result with.
  * @property {unknown} [outputSchema] what the tool promised, if it did
  * @property {import('./files.js').ResultFiles} files
@@ -29,10 +33,11 @@ const MAX_FAILURE = 4096;
  * @property {import('./progress.js').Info} [progress] what was reported last
  */
 
-// --- What succeeded --------------------------------------------------------------------------------
+// --- What succeeded ------------------------------------------------------------------------------
 
 /**
- * An address at which the app says that its bytes are. Only the web's: what is on this machine is not the app's to name.
+ * An address at which the app says that its bytes are. Only the web's: what is on this machine is
+ * not the app's to name.
  * @param {any} data
  */
 function referenceOf(data) {
@@ -48,13 +53,22 @@ function referenceOf(data) {
   };
 }
 
-/** A block of content that names a file. @param {Bytes} found @param {Delivery} delivery */
+/**
+ * A block of content that names a file.
+ * @param {Bytes} found
+ * @param {Delivery} delivery
+ */
 async function linkTo(found, { files, owner }) {
   const { uri, name, mimeType, size } = await files.keep(found, owner);
   return { type: 'resource_link', uri, name, mimeType, size };
 }
 
-/** A block of content that holds the bytes. @param {Bytes} found @param {number} at which of the result's @returns {Block} */
+/**
+ * A block of content that holds the bytes.
+ * @param {Bytes} found
+ * @param {number} at which of the result's
+ * @returns {Block}
+ */
 function blockOf({ bytes, mimeType }, at) {
   const data = Buffer.from(bytes).toString('base64');
   const [media] = mimeType.split('/');
@@ -62,7 +76,12 @@ function blockOf({ bytes, mimeType }, at) {
   return { type: 'resource', resource: { uri: `abp-result:///${at + 1}`, mimeType, blob: data } };
 }
 
-/** @param {unknown} data @param {Delivery} delivery @param {object[]} [downloads] @returns {Promise<ToolResult>} */
+/**
+ * @param {unknown} data
+ * @param {Delivery} delivery
+ * @param {object[]} [downloads]
+ * @returns {Promise<ToolResult>}
+ */
 async function successOf(data, delivery, downloads) {
   const { outputSchema } = delivery;
   /** @type {Block[]} */
@@ -104,7 +123,11 @@ async function successOf(data, delivery, downloads) {
   return { ...failure, content: [...failure.content, link] };
 }
 
-/** Blocks of content that a page's tool returned in MCP's form, cleaned; undefined if they are only data. @param {unknown} content */
+/**
+ * Blocks of content that a page's tool returned in MCP's form, cleaned; undefined if they are only
+ * data.
+ * @param {unknown} content
+ */
 function blocksOf(content) {
   if (!Array.isArray(content) || !content.length || content.length > MAX_PARTS) return undefined;
   const blocks = content.map((block) => {
@@ -118,7 +141,7 @@ function blocksOf(content) {
   return /** @type {Block[]} */ (blocks);
 }
 
-// --- What failed -----------------------------------------------------------------------------------
+// --- What failed ---------------------------------------------------------------------------------
 
 /** What a model should do about a failure, where its code says more than whether to try again. */
 const ADVICE = new Map([
@@ -164,14 +187,22 @@ export function failureOf(code, message, more = {}, became = {}) {
   };
 }
 
-/** The result of a call whose own could not be handed on: there is no room for its file, for example. @param {any} error */
+/**
+ * The result of a call whose own could not be handed on: there is no room for its file, for
+ * example.
+ * @param {any} error
+ */
 export const undelivered = (error) =>
   failureOf(
     'OPERATION_FAILED',
     `The app has answered, but its result could not be handed on: ${error?.message}`,
   );
 
-/** @param {import('./app.js').Result} response @param {Delivery} delivery @returns {Promise<ToolResult>} */
+/**
+ * @param {import('./app.js').Result} response
+ * @param {Delivery} delivery
+ * @returns {Promise<ToolResult>}
+ */
 export async function toolResult(response, delivery) {
   const { success, data, isTool, chunks, downloads } = response;
   if (success === true) {
@@ -188,7 +219,11 @@ export async function toolResult(response, delivery) {
   return failureFrom(response, delivery.progress);
 }
 
-/** The result of a call without success. @param {import('./app.js').Response} response @param {Became['progress']} [progress] */
+/**
+ * The result of a call without success.
+ * @param {import('./app.js').Response} response
+ * @param {Became['progress']} [progress]
+ */
 export function failureFrom({ error, cancelled, metadata }, progress) {
   const { code, message, ...more } = /** @type {any} */ (error) ?? {};
   const { outcome, report } = /** @type {Became} */ (metadata ?? {});

@@ -1,9 +1,11 @@
 /**
- * Calls of capabilities on behalf of clients. One may outlive the request that began it: then its client asks for it by the id of a
- * task or a handle, or by a `requestState`. Each belongs to a session.
+ * Calls of capabilities on behalf of clients. One may outlive the request that began it: then its
+ * client asks for it by the id of a task or a handle, or by a `requestState`. Each belongs to a
+ * session.
  *
- * What state a call is in, how many there may be, when one that nobody asks for is cancelled, and how long a result is kept, the
- * core decides (`abp-bridge/tasks`). Here are the values: the app's answer, its progress, its open question.
+ * What state a call is in, how many there may be, when one that nobody asks for is cancelled, and
+ * how long a result is kept, the core decides (`abp-bridge/tasks`). Here are the values: the app's
+ * answer, its progress, its open question.
  */
 import { randomBytes } from 'node:crypto';
 import { AbpError } from 'abp-bridge';
@@ -28,9 +30,13 @@ export const REMEMBERED = 60 * 60_000;
  * @typedef {object} Ended What became of a call.
  * @property {import('./app.js').Result} response of the app
  * @property {import('./results.js').ToolResult} result that is made of it
- * @typedef {{ key: string, form: Form, settle: (response: unknown) => void, answered: Promise<unknown> }} Pending a question of the
- *   app's that is open
- * @typedef {object} Answer One that its client may not read: it cancels as the answer comes, or loses it.
+ * @typedef {object} Pending a question of the app's that is open
+ * @property {string} key
+ * @property {Form} form
+ * @property {(response: unknown) => void} settle
+ * @property {Promise<unknown>} answered
+ * @typedef {object} Answer One that its client may not read: it cancels as the answer comes, or
+ *   loses it.
  * @property {string | number} requestId
  * @property {Run} run
  * @property {boolean} delivers whether the client knows of the run, or its result, by it alone
@@ -56,17 +62,29 @@ export class Run {
   question;
   /** Whether its client was told its id. */
   isNamed = false;
-  /** What its client must bring back, and for which request. @type {{ state: string, binding: string } | undefined} */
+  /**
+   * What its client must bring back, and for which request.
+   * @type {{ state: string, binding: string } | undefined}
+   */
   round;
-  /** What its answer says of an earlier call that was the same. @type {ReturnType<typeof import('./earlier.js').repeatOf> | undefined} */
+  /**
+   * What its answer says of an earlier call that was the same.
+   * @type {ReturnType<typeof import('./earlier.js').repeatOf> | undefined}
+   */
   repeats;
   /** When it was to stop, or its answer was lost. @type {Date | undefined} */
   leftAt;
-  /** What was learnt of its work after its result. @type {import('./outcomes.js').Became | undefined} */
+  /**
+   * What was learnt of its work after its result.
+   * @type {import('./outcomes.js').Became | undefined}
+   */
   became;
   /** Which memory of its app knows its key. @type {string | undefined} */
   memory;
-  /** Hears of progress while a request waits for this. @type {(info: import('./progress.js').Info) => void} */
+  /**
+   * Hears of progress while a request waits for this.
+   * @type {(info: import('./progress.js').Info) => void}
+   */
   onProgress = () => {};
   /** Settles when it has ended; never rejects. @type {Promise<void>} */
   ended;
@@ -85,7 +103,8 @@ export class Run {
    * @param {Runs} runs
    * @param {object} options
    * @param {string} options.tool
-   * @param {string} [options.owner] the session of its client. What has none belongs to whoever knows its id
+   * @param {string} [options.owner] the session of its client. What has none belongs to whoever
+   *   knows its id
    * @param {import('./earlier.js').Identity} options.identity who called, and what
    * @param {string | number} [options.requestId] of the request
    * @param {boolean} [options.promisesData] whether the tool has an output schema
@@ -165,7 +184,10 @@ export class Run {
     this.question?.settle(DECLINED);
   }
 
-  /** Cancels it. @param {string} reason */
+  /**
+   * Cancels it.
+   * @param {string} reason
+   */
   abort(reason) {
     this.reason ??= reason;
     // An app that waits for an answer could not say how it stops.
@@ -204,14 +226,20 @@ export class Run {
     return event ?? this.next(signal, ms);
   }
 
-  /** @param {import('./app.js').Question} question @param {AbortSignal} over */
+  /**
+   * @param {import('./app.js').Question} question
+   * @param {AbortSignal} over
+   */
   #ask(question, over) {
     const form = formOf(question);
     if (!form) throw new AbpError('NOT_SUPPORTED', `${question.method} cannot be shown as a form`);
     return (this.#asking = this.#asking.then(() => this.#put(form, over)));
   }
 
-  /** @param {Form} form @param {AbortSignal} over */
+  /**
+   * @param {Form} form
+   * @param {AbortSignal} over
+   */
   #put(form, over) {
     if (this.result || over.aborted || this.#controller.signal.aborted) return DECLINED;
     const { promise: answered, resolve } = deferred();
@@ -235,20 +263,27 @@ export class Run {
     return key && { [key]: { method: 'elicitation/create', params: form?.params } };
   }
 
-  /** Answers the question that is open. @param {unknown} result of `elicitation/create` */
+  /**
+   * Answers the question that is open.
+   * @param {unknown} result of `elicitation/create`
+   */
   answer(result) {
     const { question } = this;
     question?.settle(responseOf(question.form, result));
   }
 
-  /** The same, if its answer is among these. @param {Record<string, unknown>} [answers] by key */
+  /**
+   * The same, if its answer is among these.
+   * @param {Record<string, unknown>} [answers] by key
+   */
   answerOneOf(answers = {}) {
     const key = this.question?.key;
     if (key && Object.hasOwn(answers, key)) this.answer(answers[key]);
   }
 
   /**
-   * Waits until its client comes back with an answer, once. What it was given before is good no more.
+   * Waits until its client comes back with an answer, once. What it was given before is good no
+   * more.
    * @param {string} binding what the client must say again
    * @returns {string} what it must bring
    */
@@ -270,24 +305,39 @@ export class Runs {
   /** The latest answers. @type {Set<Answer>} */
   #answers = new Set();
 
-  /** What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed. @param {string | undefined} owner */
+  /**
+   * What a session may ask for. Without a session there is nothing to tell clients apart by, so
+   * nothing is listed.
+   * @param {string | undefined} owner
+   */
   named(owner) {
     return this.tasks.all.filter((run) => owner && run.owner === owner && run.isNamed);
   }
 
-  /** The calls of a client. @param {import('./earlier.js').Identity['reader']} reader */
+  /**
+   * The calls of a client.
+   * @param {import('./earlier.js').Identity['reader']} reader
+   */
   of(reader) {
     return this.tasks.all.filter(({ identity }) => reader && identity.reader === reader);
   }
 
-  /** The latest call that was the same, of which there is something to know. @param {import('./earlier.js').Identity} identity */
+  /**
+   * The latest call that was the same, of which there is something to know.
+   * @param {import('./earlier.js').Identity} identity
+   */
   sameAs({ reader, work }) {
     const isSame = (/** @type {Run} */ { identity }) =>
       work !== undefined && identity.work === work && identity.reader === reader;
     return this.tasks.all.findLast((run) => isSame(run) && run.task.doubt);
   }
 
-  /** @param {unknown} id @param {string | undefined} owner who asks @returns {Run} @throws {InvalidRequest} when there is none of this owner's */
+  /**
+   * @param {unknown} id
+   * @param {string | undefined} owner who asks
+   * @returns {Run}
+   * @throws {InvalidRequest} when there is none of this owner's
+   */
   find(id, owner) {
     const run = this.tasks.find(id);
     if (run?.owner !== owner || !run)
@@ -303,7 +353,8 @@ export class Runs {
    * @param {string | undefined} owner who asks
    * @param {Record<string, unknown>} [answers] by key; one that is missing is asked for again
    * @returns {Run}
-   * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for another request
+   * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for
+   *   another request
    */
   resume(state, binding, owner, answers) {
     const run = this.tasks.find(state.split('.', 1)[0]);
@@ -318,27 +369,39 @@ export class Runs {
     return run;
   }
 
-  /** Whoever asks for a run has read the answer that named it. @param {Run} run */
+  /**
+   * Whoever asks for a run has read the answer that named it.
+   * @param {Run} run
+   */
   #knows(run) {
     run.touch();
     for (const answer of this.#answers)
       if (answer.run === run && answer.heardAt === undefined) answer.delivers = false;
   }
 
-  /** Lets go of one that nobody can ask for any more, once it has ended. @param {Run} run */
+  /**
+   * Lets go of one that nobody can ask for any more, once it has ended.
+   * @param {Run} run
+   */
   async release(run) {
     await run.ended;
     this.tasks.forget(run.id);
   }
 
-  /** A request is answered. @param {Answer} answer */
+  /**
+   * A request is answered.
+   * @param {Answer} answer
+   */
   answered(answer) {
     this.#answers.add(answer);
     const [oldest] = this.#answers;
     if (this.#answers.size > MAX_ANSWERS) this.#forget(oldest);
   }
 
-  /** All of an answer was sent that has the run's result. @param {Answer} answer */
+  /**
+   * All of an answer was sent that has the run's result.
+   * @param {Answer} answer
+   */
   heard(answer) {
     if (!this.#answers.has(answer)) return;
     const { task, identity } = answer.run;
@@ -346,7 +409,10 @@ export class Runs {
     if (identity.work === undefined) this.#forget(answer);
   }
 
-  /** @param {Answer} answer that nobody loses any more @param {boolean} [isNamed] whether the run can still be asked for */
+  /**
+   * @param {Answer} answer that nobody loses any more
+   * @param {boolean} [isNamed] whether the run can still be asked for
+   */
   #forget(answer, isNamed = answer.run.isNamed) {
     this.#answers.delete(answer);
     const isOver = answer.heardAt !== undefined || answer.run.identity.work === undefined;
@@ -354,8 +420,8 @@ export class Runs {
   }
 
   /**
-   * A client calls again, so it has most likely read what was answered before it did. A cancel may still be on its way: what became
-   * of those calls is kept, their results are not.
+   * A client calls again, so it has most likely read what was answered before it did. A cancel may
+   * still be on its way: what became of those calls is kept, their results are not.
    * @param {Run} run the new call
    */
   lightenBefore({ began, identity: { reader } }) {
@@ -378,21 +444,32 @@ export class Runs {
     this.left(run);
   }
 
-  /** A client cancels a request that was answered. @param {string | undefined} owner @param {unknown} requestId @param {string} reason */
+  /**
+   * A client cancels a request that was answered.
+   * @param {string | undefined} owner
+   * @param {unknown} requestId
+   * @param {string} reason
+   */
   cancelled(owner, requestId, reason) {
     for (const answer of this.#answers)
       if (owner && answer.run.owner === owner && answer.requestId === requestId)
         this.unread(answer, reason);
   }
 
-  /** Its client does not get the answer, so it hears with another one what becomes of it. @param {Run} run */
+  /**
+   * Its client does not get the answer, so it hears with another one what becomes of it.
+   * @param {Run} run
+   */
   left(run) {
     run.leftAt ??= new Date();
     run.task.leave();
     if (run.identity.work === undefined && !run.isNamed) void this.release(run);
   }
 
-  /** Cancels what nobody can ask for any more. @param {string} owner a session that has ended */
+  /**
+   * Cancels what nobody can ask for any more.
+   * @param {string} owner a session that has ended
+   */
   leave(owner) {
     for (const answer of this.#answers) if (answer.run.owner === owner) this.#forget(answer, false);
     for (const run of this.tasks.all) {

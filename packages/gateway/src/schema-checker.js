@@ -1,4 +1,7 @@
-/** Checks results by the schema that their app has promised. The schema is a stranger's, so a thread does it, with a deadline. */
+/**
+ * Checks results by the schema that their app has promised. The schema is a stranger's, so a thread
+ * does it, with a deadline.
+ */
 import { Worker } from 'node:worker_threads';
 import { cleanText } from './texts.js';
 
@@ -24,7 +27,10 @@ export class SchemaChecker {
     return checked;
   }
 
-  /** @param {{ data: unknown, schema: unknown }} question @returns {Promise<string>} */
+  /**
+   * @param {{ data: unknown, schema: unknown }} question
+   * @returns {Promise<string>}
+   */
   #ask(question) {
     const worker = (this.#worker ??= this.#start());
     return new Promise((resolve) => {

@@ -1,4 +1,7 @@
-/** A thread that checks values by schemas of an app: what takes for ever there is ended, and holds up nobody. */
+/**
+ * A thread that checks values by schemas of an app: what takes for ever there is ended, and holds
+ * up nobody.
+ */
 import { parentPort } from 'node:worker_threads';
 import { CfWorkerJsonSchemaValidator } from '@modelcontextprotocol/server/validators/cf-worker';
 

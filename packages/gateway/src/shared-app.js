@@ -1,6 +1,7 @@
 /**
- * One browser for several gateways of a user: the first has the profile, and the others call the app in its browser. They are peers of
- * JSON-RPC, so requests, questions and the end of either side are the core's; here is what they ask of each other:
+ * One browser for several gateways of a user: the first has the profile, and the others call the
+ * app in its browser. They are peers of JSON-RPC, so requests, questions and the end of either side
+ * are the core's; here is what they ask of each other:
  *
  *     open { url }                  the app, what it can do, and whose browser it is
  *     call { id, name, … }          an app's result; chunks are parts of it
@@ -18,9 +19,15 @@ import { within } from './waiting.js';
 
 /** How long calls of others may take to stop when this gateway ends, in ms. */
 const CLOSING = 3000;
-/** How long another gateway may take to open the app, or to let go of its profile, in ms: it may have to start, or to kill, its browser. */
+/**
+ * How long another gateway may take to open the app, or to let go of its profile, in ms: it may
+ * have to start, or to kill, its browser.
+ */
 const OPENING = 120_000;
-/** How long another gateway may take to say what became of a call that was cancelled, in ms. Then it is left. */
+/**
+ * How long another gateway may take to say what became of a call that was cancelled, in ms. Then it
+ * is left.
+ */
 const CANCELLING = 30_000;
 const ENDED = 'The gateway that had the browser has ended, or does not answer';
 /** The error of JSON-RPC for what still runs when a gateway ends. */
@@ -32,17 +39,26 @@ const REQUEST_CANCELLED = -32800;
  * @typedef {import('abp-bridge/rpc').ChannelTransport} Transport
  */
 
-/** @param {Transport} channel @param {() => unknown} [onRequest] */
+/**
+ * @param {Transport} channel
+ * @param {() => unknown} [onRequest]
+ */
 const peerOf = (channel, onRequest) => createPeer(channel, { dialect: 'lsp', onRequest });
 
-// --- Whoever has the browser -----------------------------------------------------------------------
+// --- Whoever has the browser ---------------------------------------------------------------------
 
-/** @param {Transport} channel to the gateway that wants the app @param {import('./app.js').App} app */
+/**
+ * @param {Transport} channel to the gateway that wants the app
+ * @param {import('./app.js').App} app
+ */
 export function shareApp(channel, app) {
   const peer = peerOf(channel);
   /** Whoever calls there without saying who that is. */
   const other = randomUUID();
-  /** Those of which more may become known. @type {Map<number, { stop: AbortController, ended: Promise<Result> }>} */
+  /**
+   * Those of which more may become known.
+   * @type {Map<number, { stop: AbortController, ended: Promise<Result> }>}
+   */
   const calls = new Map();
   const abortAll = (/** @type {string} */ reason) => {
     for (const { stop } of calls.values()) stop.abort(reason);
@@ -108,12 +124,20 @@ export function shareApp(channel, app) {
   };
 }
 
-/** Refuses the profile to whoever wants it. @param {Transport} channel @param {string} problem */
+/**
+ * Refuses the profile to whoever wants it.
+ * @param {Transport} channel
+ * @param {string} problem
+ */
 export const refuse = (channel, problem) => void peerOf(channel, () => ({ problem }));
 
-// --- Whoever uses it -------------------------------------------------------------------------------
+// --- Whoever uses it -----------------------------------------------------------------------------
 
-/** Asks a gateway to let go of its profile. @param {Transport} channel @throws {UserError} if it does not */
+/**
+ * Asks a gateway to let go of its profile.
+ * @param {Transport} channel
+ * @throws {UserError} if it does not
+ */
 export async function askToRelease(channel) {
   const peer = peerOf(channel);
   // One that has ended has let go.
@@ -172,7 +196,12 @@ export async function borrowApp(channel, url, onChange) {
     /** @returns {Promise<import('./app.js').Capability[]>} */
     listCapabilities: async () => capabilities ?? known.capabilities,
     close: () => peer.close(),
-    /** @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Result>} never rejects */
+    /**
+     * @param {string} name
+     * @param {unknown} params
+     * @param {CallOptions} options
+     * @returns {Promise<Result>} never rejects
+     */
     async call(name, params, options) {
       const { signal, onProgress, onChunk, ask, ...more } = options;
       const id = ++last;
@@ -213,8 +242,10 @@ export async function borrowApp(channel, url, onChange) {
 
 /**
  * The response to a call that has failed here, not in the app.
- * @param {string} code @param {string} message
- * @param {{ retryable?: boolean, cancelled?: boolean, metadata?: import('./app.js').Response['metadata'] }} [more]
+ * @param {string} code
+ * @param {string} message
+ * @param {{ retryable?: boolean, cancelled?: boolean,
+ *   metadata?: import('./app.js').Response['metadata'] }} [more]
  * @returns {Result}
  */
 export const failed = (code, message, { retryable = false, ...more } = {}) => ({

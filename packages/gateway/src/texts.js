@@ -1,4 +1,7 @@
-/** Texts of pages are a stranger's: they are shown and handed on as data, without control characters, and bounded. */
+/**
+ * Texts of pages are a stranger's: they are shown and handed on as data, without control
+ * characters, and bounded.
+ */
 
 /* eslint-disable no-control-regex -- that is what is looked for */
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
@@ -6,7 +9,11 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 /** What reorders or hides text, and so can show a person something else than a model reads. */
 const INVISIBLE = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|[\u{e0000}-\u{e007f}]/gu;
 
-/** @param {unknown} value @param {number} length of the longest text, in UTF-16 units @returns {string} empty when the value is no text */
+/**
+ * @param {unknown} value
+ * @param {number} length of the longest text, in UTF-16 units
+ * @returns {string} empty when the value is no text
+ */
 export function cleanText(value, length) {
   if (typeof value !== 'string') return '';
   // No more is looked at than may be kept.
@@ -14,7 +21,10 @@ export function cleanText(value, length) {
   return value.length > length ? `${text.slice(0, length - 1)}…`.toWellFormed() : text;
 }
 
-/** A text as a terminal may show it, whole. @param {string} text */
+/**
+ * A text as a terminal may show it, whole.
+ * @param {string} text
+ */
 export const printable = (text) => text.replace(CONTROLS, '').replace(INVISIBLE, '').toWellFormed();
 
 /**
@@ -34,10 +44,17 @@ const escaped = (text) =>
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 
-/** The same on one line, for a terminal. @param {unknown} value @param {number} [length] */
+/**
+ * The same on one line, for a terminal.
+ * @param {unknown} value
+ * @param {number} [length]
+ */
 export const lineOf = (value, length = 200) => cleanText(value, length).replace(/\s+/g, ' ').trim();
 
-/** A chunk of a stream, for a person who watches. @param {any} chunk */
+/**
+ * A chunk of a stream, for a person who watches.
+ * @param {any} chunk
+ */
 export function chunkText(chunk) {
   if (typeof chunk === 'string') return printable(chunk);
   const bytes = chunk?.byteLength ?? chunk?.size;

@@ -1,4 +1,7 @@
-/** Capabilities as tools: the page's words, bounded, as data; under names that every known client takes. */
+/**
+ * Capabilities as tools: the page's words, bounded, as data; under names that every known client
+ * takes.
+ */
 import { createHash } from 'node:crypto';
 import { cleanText } from './texts.js';
 
@@ -16,14 +19,16 @@ const MAX_TITLE = 256;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 
 /**
- * @typedef {Omit<import('./app.js').Capability, 'requirements'>} Capability as the app, or its manifest, describes it
+ * @typedef {Omit<import('./app.js').Capability, 'requirements'>} Capability as the app, or its
+ *   manifest, describes it
  * @typedef {ReturnType<typeof toolOf>} Tool
  */
 
 /**
  * A copy of a schema that every client takes: its root is an object.
  * @param {unknown} schema
- * @returns {{ type: 'object', [keyword: string]: unknown } | undefined} undefined when it is none, or too long
+ * @returns {{ type: 'object', [keyword: string]: unknown } | undefined} undefined when it is none,
+ *   or too long
  */
 function objectSchema(schema) {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return undefined;
@@ -40,7 +45,11 @@ function objectSchema(schema) {
   return { ...copy, type: 'object' };
 }
 
-/** @param {Capability} capability @param {string} name of the tool @param {string} [app] whose it is, where there are several */
+/**
+ * @param {Capability} capability
+ * @param {string} name of the tool
+ * @param {string} [app] whose it is, where there are several
+ */
 export function toolOf(capability, name, app) {
   const { deprecated, deprecationMessage, experimental } = capability;
   const description = [
@@ -63,13 +72,16 @@ export function toolOf(capability, name, app) {
   };
 }
 
-// --- Names -----------------------------------------------------------------------------------------
+// --- Names ---------------------------------------------------------------------------------------
 
 /** Characters of a tool's name: what the strictest known client takes. */
 const MAX_NAME = 64;
 /** Characters of it that tell names apart which would be one. */
 const MARK = 8;
-/** Names of one app that are remembered: what it had before keeps its name, in case that it comes back. */
+/**
+ * Names of one app that are remembered: what it had before keeps its name, in case that it comes
+ * back.
+ */
 const MAX_KNOWN = 1024;
 
 /** @param {string} text */
@@ -82,7 +94,10 @@ const safe = (text) => text.replace(/[^A-Za-z0-9_]/g, '_');
 export class ToolNames {
   /** By app and capability. @type {Map<T, Map<string, string>>} */
   #tools = new Map();
-  /** What they mean; nothing, if they are reserved. @type {Map<string, { target: T, capability: string } | undefined>} */
+  /**
+   * What they mean; nothing, if they are reserved.
+   * @type {Map<string, { target: T, capability: string } | undefined>}
+   */
   #meanings = new Map();
 
   /** @param {Iterable<string>} [reserved] names that are taken */
@@ -91,7 +106,8 @@ export class ToolNames {
   }
 
   /**
-   * Names all capabilities of an app. Names that are fine as they are go first, so that the order of a list matters to nobody.
+   * Names all capabilities of an app. Names that are fine as they are go first, so that the order
+   * of a list matters to nobody.
    * @param {T} target
    * @param {string[]} capabilities
    */
@@ -109,7 +125,11 @@ export class ToolNames {
     }
   }
 
-  /** @param {T} target @param {string} capability @returns {string} at most 64 of A-Z a-z 0-9 _, the same each time */
+  /**
+   * @param {T} target
+   * @param {string} capability
+   * @returns {string} at most 64 of A-Z a-z 0-9 _, the same each time
+   */
   of(target, capability) {
     const own = this.#tools.get(target) ?? new Map();
     this.#tools.set(target, own);
@@ -125,7 +145,10 @@ export class ToolNames {
     return tool;
   }
 
-  /** What a tool calls. @param {string} tool */
+  /**
+   * What a tool calls.
+   * @param {string} tool
+   */
   meaningOf(tool) {
     return this.#meanings.get(tool);
   }
@@ -134,5 +157,8 @@ export class ToolNames {
 /** Characters of a prefix, its `_` included. */
 const MAX_PREFIX = 21;
 
-/** What begins the names of an app's tools when there are several apps. @param {string} name */
+/**
+ * What begins the names of an app's tools when there are several apps.
+ * @param {string} name
+ */
 export const prefixOf = (name) => `${safe(name).slice(0, MAX_PREFIX - 1)}_`;

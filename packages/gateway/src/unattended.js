@@ -1,6 +1,6 @@
 /**
- * What a person would do who sees the browser: dismiss the dialogs of the windows that a page opens, close these, and take downloads, which
- * become part of a call's result, or are refused.
+ * What a person would do who sees the browser: dismiss the dialogs of the windows that a page
+ * opens, close these, and take downloads, which become part of a call's result, or are refused.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,15 +14,19 @@ import { deferred } from './waiting.js';
 /** Windows that may be open beside the app's own. */
 const MAX_WINDOWS = 4;
 
-/** @param {import('puppeteer-core').Browser} browser @param {CDPSession} own session with the browser */
+/**
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {CDPSession} own session with the browser
+ */
 export function attendWindows(browser, own) {
   own.connection()?.on('sessionattached', (session) => {
     session.on('Page.javascriptDialogOpening', ({ type, message }) => {
       log(`the page's ${type} was dismissed: ${lineOf(message)}`);
       session.send('Page.handleJavaScriptDialog', { accept: false }).catch(() => {});
     });
-    // Said before the driver lets the window's scripts run: a dialog that is open already is nobody's to dismiss, and it
-    // stops the page that has opened the window, too. What is no page refuses it.
+    // Said before the driver lets the window's scripts run: a dialog that is open already is
+    // nobody's to dismiss, and it stops the page that has opened the window, too. What is no page
+    // refuses it.
     session.send('Page.enable').catch(() => {});
   });
   /** The oldest first. @type {Set<import('puppeteer-core').Target>} */
@@ -49,8 +53,8 @@ const MAX_BYTES = 64 << 20;
 
 /**
  * @typedef {object} Download
- * @property {Promise<{ content: Uint8Array, mimeType: string, filename: string } | undefined>} file undefined if it
- *   did not come to an end; never rejects
+ * @property {Promise<{ content: Uint8Array, mimeType: string, filename: string } | undefined>} file
+ *   undefined if it did not come to an end; never rejects
  * @property {() => void} cancel
  */
 

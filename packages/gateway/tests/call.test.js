@@ -1,4 +1,5 @@
-// `list` and `call`, over a real Chromium: results, failures, progress, cancels, and where the page may go.
+// `list` and `call`, over a real Chromium: results, failures, progress, cancels, and where the page
+// may go.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';

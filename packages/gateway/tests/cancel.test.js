@@ -1,4 +1,5 @@
-// Cancels by each of their ways, and clients, pages and browsers that go away: the handler's own log is the proof.
+// Cancels by each of their ways, and clients, pages and browsers that go away: the handler's own
+// log is the proof.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -45,7 +46,8 @@ for (const modern of [false, true]) {
       // What is read after an answer to this was written after the cancel was read.
       await raw.request('resources/list');
       const mark = raw.messages.length;
-      // The handler hears nothing and reports on for two seconds; the call's end is this side's, not its.
+      // The handler hears nothing and reports on for two seconds; the call's end is this side's,
+      // not its.
       await raw.answerTo(raw.call('work_slow', { ms: 2500 }));
       assert.deepEqual(
         raw.messages.slice(mark).filter((message) => names(message, id)),
@@ -253,7 +255,8 @@ describe('over HTTP', () => {
       params: { name: 'work_count', arguments: { wait: true }, ...(task && { task }) },
     });
     const finish = (id) => ({ id, method: 'tools/call', params: { name: 'work_finish' } });
-    // The answer names no event that a client could resume from, so nobody takes it for less than lost.
+    // The answer names no event that a client could resume from, so nobody takes it for less than
+    // lost.
     const response = await post(finish(2), session);
     assert.doesNotMatch(await response.text(), /^id:/m);
     const { task } = await request(call(3, { ttl: 60_000 }));

@@ -1,5 +1,5 @@
-// Answers that a client has given up on when they come: its cancel, or the end of its connection, crosses them on the way. What the
-// handlers did is in a list of their own.
+// Answers that a client has given up on when they come: its cancel, or the end of its connection,
+// crosses them on the way. What the handlers did is in a list of their own.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
@@ -64,7 +64,10 @@ const calls = ({ _meta }) => _meta?.[EARLIER]?.calls ?? [];
 const outcomes = (result) => calls(result).map(({ tool, outcome }) => [tool, outcome]);
 const FINISHED = [['work_pays', 'finished']];
 
-/** Begins a call with that limit. @returns {Promise<{ call: Promise<any>, expire: () => void }>} `expire` lets the limit pass */
+/**
+ * Begins a call with that limit.
+ * @returns {Promise<{ call: Promise<any>, expire: () => void }>} `expire` lets the limit pass
+ */
 async function withLimit(begin) {
   const { setTimeout } = globalThis;
   const expire = new Promise((resolve) => {
@@ -153,7 +156,8 @@ test('official client 2.x modern over HTTP, on a slow line: a response that it g
   const { call, expire } = await withLimit((limit) =>
     callTool(mcp, 'work_pays', { order: 1 }, meta, limit),
   );
-  // By the time that another one is answered, this one is mostly written; before, it would be a cancel.
+  // By the time that another one is answered, this one is mostly written; before, it would be a
+  // cancel.
   const other = await connect(t, '2.x modern', url);
   while (!paid.includes('1')) await callTool(other, 'work_pays', { order: 0 });
   await callTool(other, 'work_pays', { order: 0 });
@@ -279,7 +283,8 @@ for (const modern of [false, true])
         id = raw.begin(modern ? 'tasks/get' : 'tasks/result', { taskId });
         got = (await raw.answerTo(id)).result;
       } while (modern && got.status === 'working');
-      // Who asked for the task had the answer that named it: a cancel of that has no meaning any more.
+      // Who asked for the task had the answer that named it: a cancel of that has no meaning any
+      // more.
       raw.cancel(first, 'stale');
       assert.deepEqual(calls((await pay(raw, 1)).result), []);
       raw.cancel(id, 'too late');

@@ -1,4 +1,5 @@
-// What a day with the gateway brings: pages that hang or are not the app, clients that wait, servers on other hosts.
+// What a day with the gateway brings: pages that hang or are not the app, clients that wait,
+// servers on other hosts.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -166,7 +167,8 @@ test('over HTTP, hosts and pages that were named may ask, whatever the case of B
   }
   const refused = await ask('POST', { host: 'other.example', authorization });
   assert.equal(refused.statusCode, 403);
-  // It says which names it answers to, and how to allow another, at its start and when it refuses one.
+  // It says which names it answers to, and how to allow another, at its start and when it refuses
+  // one.
   const said = `This server answers to gateway.example, gateway.example:${port}, 0.0.0.0:${port}; --allow-host NAME allows another name`;
   assert.equal((await names).replace(/^abp-bridge-gateway: /, ''), said);
   assert.equal(

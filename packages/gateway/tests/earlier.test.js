@@ -1,4 +1,5 @@
-// What clients are told of their earlier calls, beside what the handlers did: they write that into a list of their own.
+// What clients are told of their earlier calls, beside what the handlers did: they write that into
+// a list of their own.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -455,7 +456,8 @@ test('a call with the key of one that had other arguments is refused, and not ma
   await refused(undefined);
   const repeat = await callTool(mcp, 'work_pays', { to: 'ann', order: 7 }, key);
   assert.deepEqual(repeat.structuredContent, { paid: 7 });
-  // Its answer is lost, and the app is loaded again: it knows the key no more, but the gateway does.
+  // Its answer is lost, and the app is loaded again: it knows the key no more, but the gateway
+  // does.
   close();
   key[KEY] = 'pay order 9';
   const lost = callTool(mcp, 'work_pays', { order: 9 }, key);

@@ -1,5 +1,6 @@
-// Calls that outlive their requests: a client that cancels, or leaves, before it has been told how to ask for one knows of
-// none, so nothing goes on behind its back. The handler's own log is the proof.
+// Calls that outlive their requests: a client that cancels, or leaves, before it has been told how
+// to ask for one knows of none, so nothing goes on behind its back. The handler's own log is the
+// proof.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
@@ -140,8 +141,8 @@ const begin = (url, name, meta = {}) => {
 };
 
 /**
- * Has more progress waiting, for a client that does not read, than the system keeps (some 4 MB) before the call is handed
- * over; `undefined` on a machine that is too busy for that.
+ * Has more progress waiting, for a client that does not read, than the system keeps (some 4 MB)
+ * before the call is handed over; `undefined` on a machine that is too busy for that.
  */
 async function flood(t, patience) {
   const args = ['--temporary', '--patience', `${patience}`, '--http', '127.0.0.1:0'];
@@ -150,7 +151,10 @@ async function flood(t, patience) {
   const stop = () => (child.kill('SIGTERM'), closed);
   t.after(stop);
   const url = /http:\S+/.exec(await lineMatching(child.stderr, /serves MCP at/))[0];
-  /** Settles when another call, begun now, has ended or been handed over: all that the page said before has been heard. */
+  /**
+   * Settles when another call, begun now, has ended or been handed over: all that the page said
+   * before has been heard.
+   */
   const another = async (name) => {
     const [response] = await once(begin(url, name), 'response');
     for await (const chunk of response) void chunk;
@@ -168,7 +172,8 @@ test('over HTTP in 2026-07-28, a response that is closed before all of it was se
   let flooded;
   for (let patience = 10; !flooded; patience *= 3) flooded = await flood(t, patience);
   const { from, response, another } = flooded;
-  // By the time that others, begun one after the other, have been handed over, so has this one: they wait as long.
+  // By the time that others, begun one after the other, have been handed over, so has this one:
+  // they wait as long.
   for (let i = 0; i < 2; i++) await another('work_hang');
   response.destroy();
   assert.match(await site.logged(/flood aborted/, from), /: the client disconnected$/);

@@ -1,4 +1,5 @@
-// What one app, or one client, can do to others: nothing. Apps are sockets here, so that each attack is seen to be made.
+// What one app, or one client, can do to others: nothing. Apps are sockets here, so that each
+// attack is seen to be made.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// Browsers that hang, and pages that block: the gateway ends all the same, leaves no process, and says what it does not know.
+// Browsers that hang, and pages that block: the gateway ends all the same, leaves no process, and
+// says what it does not know.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,5 @@
-// The first tools/list is answered by what an app could do the last time, and a call waits for what it can do now.
+// The first tools/list is answered by what an app could do the last time, and a call waits for what
+// it can do now.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

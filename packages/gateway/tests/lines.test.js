@@ -1,4 +1,5 @@
-// The lines that the document gives to paste: each is of its client's form, and starts what the program takes.
+// The lines that the document gives to paste: each is of its client's form, and starts what the
+// program takes.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';

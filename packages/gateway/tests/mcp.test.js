@@ -1,4 +1,5 @@
-// What MCP clients see: the official ones, over stdio and HTTP, in both versions, over a real Chromium.
+// What MCP clients see: the official ones, over stdio and HTTP, in both versions, over a real
+// Chromium.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -102,7 +103,8 @@ for (const kind of KINDS) {
         const { contents } = await mcp.client.readResource({ uri: link.uri });
         assert.equal(Buffer.from(contents[0].blob, 'base64').length, size);
         const { resources } = await mcp.client.listResources();
-        // Where the protocol has no sessions, a file is whose that knows its address: none is listed.
+        // Where the protocol has no sessions, a file is whose that knows its address: none is
+        // listed.
         const hasSession = way === 'stdio' || kind !== '2.x modern';
         assert.equal(
           resources.some(({ uri }) => uri === link.uri),

@@ -115,7 +115,10 @@ test("login shows the page on the app's own profile, and a login that is a sessi
   }
 });
 
-/** Closes the windows of a login, as a person does. @param {string} profile of a browser with a port for that */
+/**
+ * Closes the windows of a login, as a person does.
+ * @param {string} profile of a browser with a port for that
+ */
 async function closeWindows(profile) {
   const [port] = (await readOnce(join(profile, 'DevToolsActivePort'), /\n/)).split('\n');
   const ask = (path) => fetch(`http://127.0.0.1:${port}/json${path}`);
@@ -123,7 +126,11 @@ async function closeWindows(profile) {
     if (type === 'page') await ask(`/close/${id}`);
 }
 
-/** A file that another process writes, once it matches. @param {string} path @param {RegExp} pattern */
+/**
+ * A file that another process writes, once it matches.
+ * @param {string} path
+ * @param {RegExp} pattern
+ */
 async function readOnce(path, pattern) {
   for (;;) {
     const text = await readFile(path, 'utf8').catch(() => '');

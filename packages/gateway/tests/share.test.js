@@ -1,4 +1,5 @@
-// Several gateways that want one profile: the first has the browser, and the others use the app there.
+// Several gateways that want one profile: the first has the browser, and the others use the app
+// there.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';

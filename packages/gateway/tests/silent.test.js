@@ -1,5 +1,5 @@
-// Calls that are silent for long, and connections that break meanwhile: behind a proxy that ends those on which nothing comes for 25
-// seconds. The handlers go on when a test says so.
+// Calls that are silent for long, and connections that break meanwhile: behind a proxy that ends
+// those on which nothing comes for 25 seconds. The handlers go on when a test says so.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import * as net from 'node:net';
@@ -49,7 +49,10 @@ before(async () => {
 });
 after(() => app.close());
 
-/** A gateway behind a proxy. @param {import('node:test').TestContext} t */
+/**
+ * A gateway behind a proxy.
+ * @param {import('node:test').TestContext} t
+ */
 const start = (t, command, ...args) => startAt(t, app.url, command, ...args);
 async function startAt(t, address, command, ...args) {
   const proxy = await startProxy();
@@ -241,7 +244,8 @@ describe('a connection that breaks, in 2026-07-28', () => {
     call.catch(() => {});
     await isAsked;
     proxy.cut();
-    // When another is answered, the gateway has seen it. The first may still be sent by a connection that breaks.
+    // When another is answered, the gateway has seen it. The first may still be sent by a
+    // connection that breaks.
     let code;
     do code = await callTool(mcp, 'call_wait', { handle: 'none' }).catch((error) => error.code);
     while (code !== -32602);

@@ -1,5 +1,6 @@
-// What is decided by values alone, without an app, a client or a browser: names, texts, plain data, progress, questions. What the
-// program does with them is tried in the other files, by its commands and its clients.
+// What is decided by values alone, without an app, a client or a browser: names, texts, plain data,
+// progress, questions. What the program does with them is tried in the other files, by its commands
+// and its clients.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -389,7 +390,8 @@ test('a call that nobody asks for is cancelled, and its result is kept for an ho
   assert.equal(left.result.content[0].text, 'the client stopped asking for the result');
   assert.equal(runs.find(left.id), left);
   awaited.wait(-1); // its request had to answer without a result
-  t.mock.timers.tick(2 * PATIENCE_WITH_CLIENTS + 10); // the timers count from a clock that stands still
+  // The timers count from a clock that stands still.
+  t.mock.timers.tick(2 * PATIENCE_WITH_CLIENTS + 10);
   await awaited.ended;
   assert.equal(awaited.state, 'cancelled');
   assert.equal(runs.find(left.id), left);

@@ -1,4 +1,5 @@
-// What a page does beside itself in a browser that nobody sees: windows, their dialogs, and downloads.
+// What a page does beside itself in a browser that nobody sees: windows, their dialogs, and
+// downloads.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -11,13 +11,17 @@ import { retitle, rowView } from './views.js';
  * What can be inspected: a client, or an exposed app.
  * @typedef {object} Target
  * @property {(listener: TraceListener) => Promise<() => void>} observe
- * @property {Record<string, number> | Record<string, number>[]} [counters] without them, what was dropped is counted here
+ * @property {Record<string, number> | Record<string, number>[]} [counters] without them, what was
+ *   dropped is counted here
  */
 
 /** How often ages and counters are shown anew, in ms. */
 const TICK = 500;
 
-/** What the filter offers: its value, its label and the kinds of rows that it shows. @type {[string, string, Kind[]][]} */
+/**
+ * What the filter offers: its value, its label and the kinds of rows that it shows.
+ * @type {[string, string, Kind[]][]}
+ */
 const FILTERS = [
   ['all', 'Everything', []],
   ['calls', 'Calls and results', ['call', 'result', 'failed', 'cancel']],
@@ -36,10 +40,16 @@ const POINTED = 'summary[tabindex="0"]';
 // Where there are no pages, importing this does nothing.
 const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
-/** The element `<abp-inspector>`, which shows the calls of the clients and apps that it is attached to. */
+/**
+ * The element `<abp-inspector>`, which shows the calls of the clients and apps that it is attached
+ * to.
+ */
 export class AbpInspector extends Base {
   #log = new Log();
-  /** What is observed, and what ends that once it has begun. @type {Map<Target, (() => void) | undefined>} */
+  /**
+   * What is observed, and what ends that once it has begun.
+   * @type {Map<Target, (() => void) | undefined>}
+   */
   #targets = new Map();
   #paused = false;
   /** The number of the row that was considered last. */
@@ -50,7 +60,10 @@ export class AbpInspector extends Base {
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   #tab = TABS[0];
-  /** When the last event of a recording was, in ms: there, no time passes. @type {number | undefined} */
+  /**
+   * When the last event of a recording was, in ms: there, no time passes.
+   * @type {number | undefined}
+   */
   #end = undefined;
 
   #pauseButton = button('Pause', () => this.#pause(), { 'aria-pressed': 'false' });
@@ -100,7 +113,7 @@ export class AbpInspector extends Base {
     this.#select(this.#tab);
   }
 
-  // --- What is inspected -----------------------------------------------------------------------------
+  // --- What is inspected -------------------------------------------------------------------------
 
   /**
    * Shows what happens on a connection, as long as this element is in a document.
@@ -115,7 +128,10 @@ export class AbpInspector extends Base {
     if (this.isConnected) await this.#observe(target);
   }
 
-  /** Shows nothing more of a connection. @param {Target} target */
+  /**
+   * Shows nothing more of a connection.
+   * @param {Target} target
+   */
   detach(target) {
     this.#targets.get(target)?.();
     this.#targets.delete(target);
@@ -179,7 +195,7 @@ export class AbpInspector extends Base {
     }
   }
 
-  // --- What is shown ---------------------------------------------------------------------------------
+  // --- What is shown -----------------------------------------------------------------------------
 
   #schedule() {
     if (this.#scheduled) return;
@@ -269,7 +285,10 @@ export class AbpInspector extends Base {
     this.#noCalls.hidden = views.length > 0;
   }
 
-  /** Shows the messages of one call. @param {string} id */
+  /**
+   * Shows the messages of one call.
+   * @param {string} id
+   */
   #showMessages(id) {
     this.#search.value = id;
     this.#filter.selectedIndex = 0;
@@ -298,7 +317,7 @@ export class AbpInspector extends Base {
     this.#noReasons.hidden = items.length > 0;
   }
 
-  // --- What one can do -------------------------------------------------------------------------------
+  // --- What one can do ---------------------------------------------------------------------------
 
   #pause() {
     this.#paused = !this.#paused;
@@ -326,7 +345,10 @@ export class AbpInspector extends Base {
     event.preventDefault();
   }
 
-  /** Makes one row the one that Tab reaches. @param {Element | null} item */
+  /**
+   * Makes one row the one that Tab reaches.
+   * @param {Element | null} item
+   */
   #point(item) {
     this.#rows.querySelector(POINTED)?.setAttribute('tabindex', '-1');
     const summary = item?.querySelector('summary');
@@ -334,7 +356,10 @@ export class AbpInspector extends Base {
     return summary;
   }
 
-  /** Arrows go from row to row: there are too many for Tab. @param {KeyboardEvent} event */
+  /**
+   * Arrows go from row to row: there are too many for Tab.
+   * @param {KeyboardEvent} event
+   */
   #moveRow(event) {
     const target = /** @type {HTMLElement} */ (event.target);
     const item = target.matches('summary') && target.closest('li');

@@ -1,4 +1,7 @@
-/** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
+/**
+ * What the inspector knows: the events of connections as rows of a chart, the calls, and what was
+ * dropped and why.
+ */
 import { getOwn, isObject } from '../../../js/common/values.js';
 import { readableCopy } from './readable-copy.js';
 import { REASONS, lineOf } from './trace.js';
@@ -13,7 +16,10 @@ const MAX_CONTENT = 20_000;
 const MAX_CONTENTS = 8_000_000;
 
 /** @typedef {'agent' | 'app'} Side */
-/** @typedef {'call' | 'result' | 'failed' | 'cancel' | 'progress' | 'session' | 'problem' | 'other'} Kind What a row is about: the filter offers these. */
+/**
+ * @typedef {'call' | 'result' | 'failed' | 'cancel' | 'progress' | 'session' | 'problem' | 'other'}
+ *   Kind What a row is about: the filter offers these.
+ */
 
 /**
  * @typedef {object} Row
@@ -27,7 +33,8 @@ const MAX_CONTENTS = 8_000_000;
  * @property {string} id of the call, or empty
  * @property {string} [content] as text, as long as it is kept
  * @property {number} [frame]
- * @property {{ counts: Record<string, number>, done: string }} [gathered] how many messages of each type it stands for, and how far the call is
+ * @property {{ counts: Record<string, number>, done: string }} [gathered] how many messages of each
+ *   type it stands for, and how far the call is
  * @property {boolean} [foreign] a message of another protocol, which will be counted as malformed
  */
 
@@ -43,8 +50,8 @@ const MAX_CONTENTS = 8_000_000;
  * @property {number} [deadline] ms
  * @property {string} parent its id, or empty
  * @property {string} progress
- * @property {{ chunks: number, unread: number, bytes: number }} [stream] how many chunks have come or were sent, and what of them the
- *   reader has not granted again: chunks, and bytes
+ * @property {{ chunks: number, unread: number, bytes: number }} [stream] how many chunks have come
+ *   or were sent, and what of them the reader has not granted again: chunks, and bytes
  * @property {string} end how it ended, or empty
  * @property {Kind} endKind
  */
@@ -57,10 +64,18 @@ const KINDS = [
   [/^(initialize|shutdown|bridge\/)/, 'session'],
 ];
 
-/** @param {Side} side @returns {Side} */
+/**
+ * @param {Side} side
+ * @returns {Side}
+ */
 export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
 
-/** Names a call. @param {number} connection @param {string} direction @param {string} id */
+/**
+ * Names a call.
+ * @param {number} connection
+ * @param {string} direction
+ * @param {string} id
+ */
 const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 
 /**
@@ -71,13 +86,21 @@ const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 const wordOf = (value) =>
   isObject(value) ? JSON.stringify(readableCopy(value)) : String(value ?? '');
 
-/** @param {unknown} object @param {string} key @returns {number | undefined} */
+/**
+ * @param {unknown} object
+ * @param {string} key
+ * @returns {number | undefined}
+ */
 function numberIn(object, key) {
   const value = getOwn(object, key);
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** A response in a few words. @param {unknown} response @returns {{ kind: Kind, title: string }} */
+/**
+ * A response in a few words.
+ * @param {unknown} response
+ * @returns {{ kind: Kind, title: string }}
+ */
 function responseIn(response) {
   const error = getOwn(response, 'error');
   const said = ['code', 'message'].map((key) => wordOf(getOwn(error, key))).filter(Boolean);
@@ -97,7 +120,8 @@ function progressIn(info) {
 }
 
 /**
- * What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post.
+ * What a message is that cannot be of our protocol, because it has no type: windows hear whatever
+ * their frames post.
  * @param {unknown} message
  */
 function foreignIn(message) {
@@ -108,7 +132,12 @@ function foreignIn(message) {
   return `${typeof message}: another protocol`;
 }
 
-/** A message in a few words. @param {string} type @param {unknown} payload @returns {{ kind: Kind, title: string }} */
+/**
+ * A message in a few words.
+ * @param {string} type
+ * @param {unknown} payload
+ * @returns {{ kind: Kind, title: string }}
+ */
 function messageIn(type, payload) {
   if (/^(capabilities\/call-result|call-result|elicitation\/response)$/.test(type))
     return responseIn(payload);
@@ -126,7 +155,10 @@ function messageIn(type, payload) {
   return { kind, title };
 }
 
-/** The title of a row that stands for several messages. @param {Required<Row>['gathered']} gathered */
+/**
+ * The title of a row that stands for several messages.
+ * @param {Required<Row>['gathered']} gathered
+ */
 function gatheredIn({ counts, done }) {
   const { initialize, progress, 'bridge/chunk': chunks, 'bridge/credit': credits } = counts;
   const times = (/** @type {number} */ count) => (count > 1 ? ` (${count} times)` : '');
@@ -147,7 +179,10 @@ export class Log {
   calls = new Map();
   /** What was dropped or refused, by reason. @type {Map<string, number>} */
   counts = new Map();
-  /** The last of these, each with its time and what was wrong. @type {{ time: number, text: string }[]} */
+  /**
+   * The last of these, each with its time and what was wrong.
+   * @type {{ time: number, text: string }[]}
+   */
   reasons = [];
   /** When the first event was, in ms. @type {number | undefined} */
   start = undefined;
@@ -198,7 +233,12 @@ export class Log {
     this.#row(event, 'problem', `dropped: ${reason}`, { dropped, because });
   }
 
-  /** @param {string} name @param {number} count @param {number} time @param {string} text */
+  /**
+   * @param {string} name
+   * @param {number} count
+   * @param {number} time
+   * @param {string} text
+   */
   #count(name, count, time, text) {
     this.counts.set(name, (this.counts.get(name) ?? 0) + count);
     this.reasons.push({ time, text });
@@ -239,9 +279,15 @@ export class Log {
   }
 
   /**
-   * Messages that come often make one row, as long as nothing else happens to their call: progress, chunks and credits, of which there are
-   * thousands, and a greeting, which is repeated until it is answered.
-   * @param {TraceEvent} event @param {string} type @param {Kind} kind @param {string} id @param {Side} from @param {string} [name] of the capability
+   * Messages that come often make one row, as long as nothing else happens to their call: progress,
+   * chunks and credits, of which there are thousands, and a greeting, which is repeated until it is
+   * answered.
+   * @param {TraceEvent} event
+   * @param {string} type
+   * @param {Kind} kind
+   * @param {string} id
+   * @param {Side} from
+   * @param {string} [name] of the capability
    */
   #gather(event, type, kind, id, from, name) {
     const { connection, message } = event;
@@ -255,7 +301,12 @@ export class Log {
     this.changed.add(row);
   }
 
-  /** Counts a chunk or a credit. @param {TraceEvent} event @param {string} type @param {unknown} payload */
+  /**
+   * Counts a chunk or a credit.
+   * @param {TraceEvent} event
+   * @param {string} type
+   * @param {unknown} payload
+   */
   #stream({ connection, direction }, type, payload) {
     const isChunk = type === 'bridge/chunk';
     if (!isChunk && type !== 'bridge/credit') return;
@@ -287,7 +338,10 @@ export class Log {
     return row;
   }
 
-  /** @param {Row} row @param {unknown} content of its last message */
+  /**
+   * @param {Row} row
+   * @param {unknown} content of its last message
+   */
   #setContent(row, content) {
     if (row.content === undefined) return; // it is not kept any more
     let text = content === undefined ? '' : (JSON.stringify(readableCopy(content), null, 2) ?? '');

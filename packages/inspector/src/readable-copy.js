@@ -1,4 +1,7 @@
-/** Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of payloads. */
+/**
+ * Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of
+ * payloads.
+ */
 import { isObject } from '../../../js/common/values.js';
 
 /** Characters of one string or name, and of all in a copy. */
@@ -14,8 +17,8 @@ const cut = (text) =>
   text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
 
 /**
- * A copy of a value for people to read. Bytes are described, not copied; what is too deep, too long or cannot be read is
- * said in words.
+ * A copy of a value for people to read. Bytes are described, not copied; what is too deep, too long
+ * or cannot be read is said in words.
  * @param {unknown} value any value
  * @returns {unknown} a value that JSON can carry
  */
@@ -23,7 +26,11 @@ export function readableCopy(value) {
   let values = MAX_VALUES;
   let characters = MAX_CHARACTERS;
   const hasRoom = (/** @type {string} */ text) => (characters -= text.length) >= 0;
-  /** @param {unknown} value @param {object[]} path the objects that contain it @returns {unknown} */
+  /**
+   * @param {unknown} value
+   * @param {object[]} path the objects that contain it
+   * @returns {unknown}
+   */
   const copyOf = (value, path) => {
     if (--values < 0) return REST;
     if (!isObject(value)) {
@@ -61,7 +68,11 @@ function leaf(value) {
   return isKept ? value : `(${typeof value})`;
 }
 
-/** The words for an object that is not copied; undefined for plain objects and lists. @param {any} object @returns {unknown} */
+/**
+ * The words for an object that is not copied; undefined for plain objects and lists.
+ * @param {any} object
+ * @returns {unknown}
+ */
 function describe(object) {
   if (ArrayBuffer.isView(object) || object instanceof ArrayBuffer)
     return `(${object.constructor.name}, ${object.byteLength} bytes)`;

@@ -1,6 +1,7 @@
 /**
- * Records what goes into the core and what comes out, as lines of JSON that the C program abp-replay plays again. The core
- * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
+ * Records what goes into the core and what comes out, as lines of JSON that the C program
+ * abp-replay plays again. The core has no clock and no randomness of its own, so that the same
+ * inputs bring the same actions. docs/tracing.md#recordings has the format.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { FIELDS, KINDS } from './abp-names.js';
@@ -12,8 +13,9 @@ const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 /** @import { TraceEvent, TraceListener } from '../../../js/types/trace.js' */
 
 /**
- * The inputs: their names in recordings, which of the exports they are, and the names of their arguments. A name with `#` is that of a
- * text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
+ * The inputs: their names in recordings, which of the exports they are, and the names of their
+ * arguments. A name with `#` is that of a text in the scratch, whose length the argument is.
+ * wasm/abp_boundary.c says what they mean.
  * @type {[string, (x: abp.Exports) => any, string?][]}
  */
 const INPUTS = [
@@ -47,7 +49,11 @@ const INPUTS = [
   ['take', (x) => x.take, 'flags fault'],
 ];
 
-/** The name of an export in the module: it is short in what is published. @param {(x: abp.Exports) => any} one @returns {string} */
+/**
+ * The name of an export in the module: it is short in what is published.
+ * @param {(x: abp.Exports) => any} one
+ * @returns {string}
+ */
 const exportName = (one) =>
   one(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
 
@@ -73,15 +79,26 @@ const CONTROL = [
 /** @param {Uint8Array} bytes */
 const hexOf = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes. @param {string} text */
+/**
+ * A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes.
+ * @param {string} text
+ */
 const written = (text) =>
   text.includes('\0') ? { hex: hexOf(new TextEncoder().encode(text)) } : text;
 
-/** Some members of an object, if there is one. @param {unknown} object @param {...string} keys @returns {any} */
+/**
+ * Some members of an object, if there is one.
+ * @param {unknown} object
+ * @param {...string} keys
+ * @returns {any}
+ */
 const pick = (object, ...keys) =>
   object && Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
-/** What of an event is no payload. @param {TraceEvent} event */
+/**
+ * What of an event is no payload.
+ * @param {TraceEvent} event
+ */
 function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
   const payload = getOwn(message, 'payload');
   const named = ['capability', 'method', 'callId', 'operationId', 'success', 'cancelled'];
@@ -100,7 +117,10 @@ function withoutPayloads({ params: _params, response, progress, error, message, 
   };
 }
 
-/** Writes down what happens to the endpoints that it is given to, as the option `recorder` of `connect` or `expose`. */
+/**
+ * Writes down what happens to the endpoints that it is given to, as the option `recorder` of
+ * `connect` or `expose`.
+ */
 export class Recorder {
   /** @type {string[]} */
   #lines = [];
@@ -108,7 +128,10 @@ export class Recorder {
   #endpoints = 0;
   #maxLength;
   #payloads;
-  /** The action that was taken last: its text may still be printed. @type {Record<string, unknown> | undefined} */
+  /**
+   * The action that was taken last: its text may still be printed.
+   * @type {Record<string, unknown> | undefined}
+   */
   #action;
   /** Whether the limit was reached: what came later is not there. */
   truncated = false;
@@ -143,7 +166,10 @@ export class Recorder {
     if (action) this.#write(action);
   }
 
-  /** Whether one more input may be recorded. Its actions are recorded with it, however long they are. */
+  /**
+   * Whether one more input may be recorded. Its actions are recorded with it, however long they
+   * are.
+   */
   #room() {
     if (this.#length < this.#maxLength) return true;
     if (!this.truncated) this.#write({ truncated: true });
@@ -152,7 +178,8 @@ export class Recorder {
   }
 
   /**
-   * Leaves out what a handler's error and its reports of progress say: the core reads that these are texts, and no more.
+   * Leaves out what a handler's error and its reports of progress say: the core reads that these
+   * are texts, and no more.
    * @param {string} text a message or a response, in JSON
    */
   #withoutWords(text) {
@@ -164,13 +191,20 @@ export class Recorder {
     return JSON.stringify(whole);
   }
 
-  /** Records an event, for people and the inspector: replaying does not need it. @type {TraceListener} */
+  /**
+   * Records an event, for people and the inspector: replaying does not need it.
+   * @type {TraceListener}
+   */
   note = (event) => {
     if (!this.#room()) return;
     this.#write({ note: readableCopy(this.#payloads ? event : withoutPayloads(event)) });
   };
 
-  /** Stands between an endpoint and its core. @internal @type {import('../../../js/driver/core.js').Tap<abp.Exports>} */
+  /**
+   * Stands between an endpoint and its core.
+   * @internal
+   * @type {import('../../../js/driver/core.js').Tap<abp.Exports>}
+   */
   tap = (instance) => {
     if (!this.#room()) return instance.x;
     const e = ++this.#endpoints;
@@ -180,11 +214,15 @@ export class Recorder {
     const word = (/** @type {number} */ at) => instance.u32[at >> 2];
     // Where the configuration stands from which the endpoint is about to be made.
     const config = x.config();
-    // What comes for an endpoint that was freed goes nowhere. One whose recording was cut off could not be replayed from the start.
+    // What comes for an endpoint that was freed goes nowhere. One whose recording was cut off could
+    // not be replayed from the start.
     let freed = false;
     const ends = () => freed || this.truncated || !this.#room();
 
-    /** @template {abp.Packed | abp.Status} P @param {P} packed what an input or next() returned */
+    /**
+     * @template {abp.Packed | abp.Status} P
+     * @param {P} packed what an input or next() returned
+     */
     const took = (packed) => {
       if (packed < 0) this.#write({ e, status: packed });
       if (packed <= 0) return packed;
@@ -204,7 +242,11 @@ export class Recorder {
       return packed;
     };
 
-    /** @param {string} name @param {string | undefined} keys @param {any[]} args those of the export, without the endpoint */
+    /**
+     * @param {string} name
+     * @param {string | undefined} keys
+     * @param {any[]} args those of the export, without the endpoint
+     */
     const input = (name, keys, args) => {
       /** @type {Record<string, unknown>} */
       const line = { e, do: name };
@@ -228,7 +270,8 @@ export class Recorder {
       ) => {
         if (ends()) return run(pointer, ...args);
         const line = input(name, keys, args);
-        // Before it runs, for it might trap. Of a message, how much the core reads is known afterwards.
+        // Before it runs, for it might trap. Of a message, how much the core reads is known
+        // afterwards.
         const isPartly = name === 'receive' && !this.#payloads;
         if (!isPartly) this.#write(line);
         let packed = abp.OK;
@@ -283,12 +326,16 @@ export class Recorder {
   };
 }
 
-/** @param {string} key @param {number} value */
+/**
+ * @param {string} key
+ * @param {number} value
+ */
 const countOf = (key, value) =>
   key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
 
 /**
- * As much of a message as the core read, by its answer: it does not look into what it does not know.
+ * As much of a message as the core read, by its answer: it does not look into what it does not
+ * know.
  * @param {string} text
  * @param {number} packed
  */

@@ -1,4 +1,7 @@
-/** The look of the inspector. Colours follow the page's `color-scheme`; nothing is told by colour alone. */
+/**
+ * The look of the inspector. Colours follow the page's `color-scheme`; nothing is told by colour
+ * alone.
+ */
 export const CSS = `
 :host {
   color-scheme: light dark;

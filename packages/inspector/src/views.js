@@ -1,4 +1,7 @@
-/** The elements that the inspector is made of. Whatever comes from a peer is put into them as text, never as HTML. */
+/**
+ * The elements that the inspector is made of. Whatever comes from a peer is put into them as text,
+ * never as HTML.
+ */
 import { otherSide } from './log.js';
 import { REASONS } from './trace.js';
 
@@ -7,7 +10,9 @@ import { REASONS } from './trace.js';
 /**
  * Makes an element. Attributes that are undefined or false are left out.
  * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag @param {Record<string, string | boolean | undefined>} [attributes] @param {(Node | string)[]} children
+ * @param {T} tag
+ * @param {Record<string, string | boolean | undefined>} [attributes]
+ * @param {(Node | string)[]} children
  * @returns {HTMLElementTagNameMap[T]}
  */
 export function make(tag, attributes = {}, ...children) {
@@ -19,25 +24,36 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** @param {string} label @param {() => void} act @param {Record<string, string>} [attributes] */
+/**
+ * @param {string} label
+ * @param {() => void} act
+ * @param {Record<string, string>} [attributes]
+ */
 export function button(label, act, attributes) {
   const made = make('button', { type: 'button', ...attributes }, label);
   made.addEventListener('click', act);
   return made;
 }
 
-/** A time for people. @param {number} ms */
+/**
+ * A time for people.
+ * @param {number} ms
+ */
 export function duration(ms) {
   if (ms < 1000) return `${ms.toFixed(1)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(2)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
 }
 
-/** An id as short as it can be told from others. @param {string} id */
+/**
+ * An id as short as it can be told from others.
+ * @param {string} id
+ */
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 
 /**
- * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says.
+ * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message
+ * says.
  * @param {Row} row
  * @param {number} start when the first event was, in ms
  */
@@ -63,13 +79,20 @@ export function rowView(row, start) {
   return make('li', {}, details);
 }
 
-/** Shows a row's title anew, if it is shown. @param {HTMLElement | undefined} item @param {Row} row */
+/**
+ * Shows a row's title anew, if it is shown.
+ * @param {HTMLElement | undefined} item
+ * @param {Row} row
+ */
 export function retitle(item, { title }) {
   const text = item?.querySelector('.title')?.firstChild;
   if (text) text.nodeValue = title;
 }
 
-/** What a row says, for its details. @param {Row} row */
+/**
+ * What a row says, for its details.
+ * @param {Row} row
+ */
 function contentView({ content = 'Its content is no longer kept.' }) {
   const about = { tabindex: '0', role: 'region', 'aria-label': 'Content' };
   return make('pre', about, content || 'No content.');
@@ -95,13 +118,21 @@ const COLUMNS = [
   ['How it ended'],
 ];
 
-/** The table of the calls. @param {HTMLElement} body with their rows */
+/**
+ * The table of the calls.
+ * @param {HTMLElement} body with their rows
+ */
 export function makeTable(body) {
   const heads = COLUMNS.map(([text, wide]) => make('th', { scope: 'col', class: wide }, text));
   return make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body);
 }
 
-/** A call, as a row of the table. @param {CallEntry} call @param {number} now ms @param {() => void} show shows its messages */
+/**
+ * A call, as a row of the table.
+ * @param {CallEntry} call
+ * @param {number} now ms
+ * @param {() => void} show shows its messages
+ */
 export function callView(call, now, show) {
   const { id, name, direction, side, state, began, ended, deadline, stream } = call;
   const maker =
@@ -137,7 +168,10 @@ const COUNTERS = {
   refused: ['Refused', 'calls that were answered with an error before they ran'],
 };
 
-/** Counters, each with what it means. @param {Record<string, number>} counters */
+/**
+ * Counters, each with what it means.
+ * @param {Record<string, number>} counters
+ */
 export const counterViews = (counters) =>
   Object.entries(COUNTERS)
     .filter(([key]) => counters[key] !== undefined)

@@ -1,4 +1,5 @@
-// What recordings contain, and that they end. That they replay is shown in tests/differential and tests/core.
+// What recordings contain, and that they end. That they replay is shown in tests/differential and
+// tests/core.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../main/src/index.js';

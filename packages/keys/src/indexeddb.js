@@ -1,6 +1,6 @@
 /**
- * A store of keys for pages and workers of one origin, in IndexedDB. Which of them lives is known by a lock that each holds (Web
- * Locks): the browser lets it go with the page, however that ends.
+ * A store of keys for pages and workers of one origin, in IndexedDB. Which of them lives is known
+ * by a lock that each holds (Web Locks): the browser lets it go with the page, however that ends.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
@@ -10,7 +10,12 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
-/** Settles with a request. @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+/**
+ * Settles with a request.
+ * @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>}
+ */
 const resultOf = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -85,7 +90,9 @@ class IndexedDBTable {
 
   /**
    * Makes a change, which is on the disk when this resolves; nothing has changed if it rejects.
-   * @template T @param {(keys: IDBObjectStore) => Promise<T>} change may await nothing but requests @returns {Promise<T>}
+   * @template T
+   * @param {(keys: IDBObjectStore) => Promise<T>} change may await nothing but requests
+   * @returns {Promise<T>}
    */
   async #change(change) {
     const { database } = await this.#opened();
@@ -140,9 +147,10 @@ class IndexedDBTable {
 }
 
 /**
- * A store of keys in IndexedDB, for the pages and workers of this origin. A browser may delete it when the disk is full, unless
- * `navigator.storage.persist()` was granted.
- * @param {KeysOptions & { name?: string }} [options] `name` is that of the database (`abp-bridge-keys`)
+ * A store of keys in IndexedDB, for the pages and workers of this origin. A browser may delete it
+ * when the disk is full, unless `navigator.storage.persist()` was granted.
+ * @param {KeysOptions & { name?: string }} [options] `name` is that of the database
+ *   (`abp-bridge-keys`)
  * @returns {KeyStore}
  * @throws {AbpError} INVALID_PARAMS
  */

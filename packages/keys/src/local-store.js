@@ -1,19 +1,31 @@
-/** Calls that have a key and have ended, in memory: what an app without a store of its own remembers, or what its store could not write. */
+/**
+ * Calls that have a key and have ended, in memory: what an app without a store of its own
+ * remembers, or what its store could not write.
+ */
 import { AbpError } from '../../../js/common/errors.js';
 import { sizeOf } from '../../../js/common/value-size.js';
 
 /** @import { KeyEnded, KeyFound } from '../types/store.js' */
 
-/** How many calls with a key are kept in memory. One agent may have as many as there is still room for: it cannot take it all. */
+/**
+ * How many calls with a key are kept in memory. One agent may have as many as there is still room
+ * for: it cannot take it all.
+ */
 const MAX_KEYED = 16_384;
 /** Bytes of what a call with a key returned, and in memory of what all of them did. */
 export const MAX_BYTES = 4_194_304;
 
-/** Whose key it is. @param {string} name under which it is kept: [owner, capability, key] as JSON */
+/**
+ * Whose key it is.
+ * @param {string} name under which it is kept: [owner, capability, key] as JSON
+ */
 const ownerIn = (name) => JSON.parse(name)[0];
 
 export class LocalStore {
-  /** By when their calls ended, the oldest first. @type {Map<string, { at: number, ended: KeyEnded, size: number }>} */
+  /**
+   * By when their calls ended, the oldest first.
+   * @type {Map<string, { at: number, ended: KeyEnded, size: number }>}
+   */
   #ended = new Map();
   /** How many of them each agent has. @type {Map<string, number>} */
   #owned = new Map();
@@ -26,8 +38,11 @@ export class LocalStore {
   }
 
   /**
-   * Finds a key that a call with these params may not begin with, and forgets those that are too old.
-   * @param {string} key @param {string} digest @returns {KeyFound | undefined}
+   * Finds a key that a call with these params may not begin with, and forgets those that are too
+   * old.
+   * @param {string} key
+   * @param {string} digest
+   * @returns {KeyFound | undefined}
    */
   find(key, digest) {
     const now = performance.now();
@@ -40,7 +55,11 @@ export class LocalStore {
     return ended && !ended.again ? { state: 'ended', ended } : undefined;
   }
 
-  /** @param {string} key @param {string} digest @returns {Promise<KeyFound>} */
+  /**
+   * @param {string} key
+   * @param {string} digest
+   * @returns {Promise<KeyFound>}
+   */
   async begin(key, digest) {
     const found = this.find(key, digest);
     if (found) return found;
@@ -56,7 +75,10 @@ export class LocalStore {
     return { state: 'begun', report };
   }
 
-  /** @param {string} key @param {KeyEnded} ended */
+  /**
+   * @param {string} key
+   * @param {KeyEnded} ended
+   */
   async end(key, ended) {
     this.#delete(key);
     const size = 'value' in ended ? sizeOf(ended.value, MAX_BYTES) : 0;
@@ -82,7 +104,11 @@ export class LocalStore {
     if (this.#ended.delete(key)) this.#count(key, -1, -size);
   }
 
-  /** @param {string} key @param {1 | -1} more @param {number} bytes */
+  /**
+   * @param {string} key
+   * @param {1 | -1} more
+   * @param {number} bytes
+   */
   #count(key, more, bytes) {
     const owner = ownerIn(key);
     const owned = (this.#owned.get(owner) ?? 0) + more;

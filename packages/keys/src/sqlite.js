@@ -1,7 +1,7 @@
 /**
- * A store of keys for Node, in a file of SQLite that processes of one machine may share. Which of them lives is known by a lock
- * that each holds on a file of its own: the system lets it go with the process, however that ends. It needs `node:sqlite`, which Node has
- * from 22.13 on.
+ * A store of keys for Node, in a file of SQLite that processes of one machine may share. Which of
+ * them lives is known by a lock that each holds on a file of its own: the system lets it go with
+ * the process, however that ends. It needs `node:sqlite`, which Node has from 22.13 on.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
@@ -11,7 +11,9 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { Table } from './stored-keys.js' */
 /** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
-/** The layout of the tables; a file with a later one is refused. In the first, keys had no digest. */
+/**
+ * The layout of the tables; a file with a later one is refused. In the first, keys had no digest.
+ */
 const LAYOUT = 2;
 
 const SCHEMA = `
@@ -26,7 +28,11 @@ const PATIENCE = 2000;
 /** The number of SQLite's error that another holds a lock. */
 const BUSY = 5;
 
-/** A module of Node's, of which bundlers know nothing. @param {string} name @returns {any} */
+/**
+ * A module of Node's, of which bundlers know nothing.
+ * @param {string} name
+ * @returns {any}
+ */
 function builtin(name) {
   const module = /** @type {any} */ (globalThis).process?.getBuiltinModule?.(name);
   if (module) return module;
@@ -65,7 +71,8 @@ class SqliteTable {
     const database = (this.#database = new DatabaseSync(this.#path));
     database.exec(`PRAGMA busy_timeout = ${PATIENCE}; PRAGMA journal_mode = WAL`);
     database.exec('PRAGMA synchronous = FULL');
-    // A lock as long as this process lives: the others see it. Nobody else has a database in memory.
+    // A lock as long as this process lives: the others see it. Nobody else has a database in
+    // memory.
     this.self = secret();
     if (this.#path !== ':memory:') {
       this.#lock = new DatabaseSync(this.#lockOf(this.self));
@@ -82,7 +89,10 @@ class SqliteTable {
     });
   }
 
-  /** @param {string} owner @returns {string} the file on which it holds its lock */
+  /**
+   * @param {string} owner
+   * @returns {string} the file on which it holds its lock
+   */
   #lockOf(owner) {
     return `${this.#path}-${owner}.lock`;
   }
@@ -108,13 +118,18 @@ class SqliteTable {
     });
   }
 
-  /** Runs a statement, and gives its first row. @param {string} sql @param {...unknown} values */
+  /**
+   * Runs a statement, and gives its first row.
+   * @param {string} sql
+   * @param {...unknown} values
+   */
   #get(sql, ...values) {
     return this.#database.prepare(sql).get(...values);
   }
 
   /**
-   * Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other processes wait.
+   * Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other
+   * processes wait.
    * @template T
    * @param {() => T} change
    * @returns {T}
@@ -166,9 +181,10 @@ class SqliteTable {
 }
 
 /**
- * A store of keys in a file of SQLite. Several processes of one machine may use it at once. What is written is on the disk when the
- * call begins.
- * @param {string} path of the file, which is made if it is not there. Beside it each process has a small file that ends in `.lock`
+ * A store of keys in a file of SQLite. Several processes of one machine may use it at once. What is
+ * written is on the disk when the call begins.
+ * @param {string} path of the file, which is made if it is not there. Beside it each process has a
+ *   small file that ends in `.lock`
  * @param {KeysOptions} [options]
  * @returns {KeyStore} whose `open` rejects with `NOT_SUPPORTED` where there is no `node:sqlite`
  * @throws {AbpError} INVALID_PARAMS

@@ -1,6 +1,7 @@
 /**
- * The rules of the stores that outlive their app. A store is a table (`sqlite.js`, `indexeddb.js`) in which one entry is read and replaced
- * at once, and in which each process or page holds a lock as long as it lives.
+ * The rules of the stores that outlive their app. A store is a table (`sqlite.js`, `indexeddb.js`)
+ * in which one entry is read and replaced at once, and in which each process or page holds a lock
+ * as long as it lives.
  */
 import { AbpError } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
@@ -9,27 +10,35 @@ import { requireOptions } from '../../../js/common/check-options.js';
 
 /**
  * @typedef {object} KeysOptions What a store remembers.
- * @property {number} [rememberFor] ms for which a key is known after its call has ended (604800000, a week). All who share the store
- *   should say the same
- * @property {number} [capacity] keys that are kept; with as many, no call with another begins (100000)
+ * @property {number} [rememberFor] ms for which a key is known after its call has ended (604800000,
+ *   a week). All who share the store should say the same
+ * @property {number} [capacity] keys that are kept; with as many, no call with another begins
+ *   (100000)
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<KeysOptions>} */
 const OPTIONS = { capacity: 'a number', rememberFor: 'a number' };
 
 /**
- * @typedef {{ owner: string, digest?: string | null, at?: number | null, ended?: KeyEnded }} Entry Who began the call of a key, with which
- *   params and, once that has ended, when and how. Entries of earlier versions have no digest.
+ * @typedef {object} Entry Who began the call of a key, with which params and, once that has ended,
+ *   when and how. Entries of earlier versions have no digest.
+ * @property {string} owner
+ * @property {string | null} [digest]
+ * @property {number | null} [at]
+ * @property {KeyEnded} [ended]
  */
 
 /**
  * @typedef {object} Table Where the keys are. `replace`, `lives` and `clean` open it.
  * @property {string} self what names this process, or page, among those who share it
  * @property {() => string | Promise<string>} open gives its id
- * @property {(key: string, next: (entry: Entry | undefined) => Entry | undefined) => Promise<void>} replace puts what `next` returns, if
- *   that is something, in the place of what is there. It is on the disk when this resolves; nothing has changed if it rejects
- * @property {(owner: string) => boolean | Promise<boolean>} lives whether the process or page that began a call lives
- * @property {(before: number) => Promise<number>} clean deletes what ended before a time, and counts the rest
+ * @property {(key: string, next: (entry: Entry | undefined) => Entry | undefined) => Promise<void>}
+ *   replace puts what `next` returns, if that is something, in the place of what is there. It is on
+ *   the disk when this resolves; nothing has changed if it rejects
+ * @property {(owner: string) => boolean | Promise<boolean>} lives whether the process or page that
+ *   began a call lives
+ * @property {(before: number) => Promise<number>} clean deletes what ended before a time, and
+ *   counts the rest
  * @property {() => void | Promise<void>} close
  */
 
@@ -63,7 +72,11 @@ export class StoredKeys {
     return { id: await this.#table.open(), rememberFor: this.#rememberFor };
   }
 
-  /** @param {string} key @param {string} digest @returns {Promise<KeyFound>} */
+  /**
+   * @param {string} key
+   * @param {string} digest
+   * @returns {Promise<KeyFound>}
+   */
   async begin(key, digest) {
     const table = this.#table;
     // Now and then, and when there is no room.
@@ -116,7 +129,10 @@ export class StoredKeys {
     return { state: 'begun', report: isOld ? undefined : ended?.report };
   }
 
-  /** @param {string} key @param {KeyEnded} ended */
+  /**
+   * @param {string} key
+   * @param {KeyEnded} ended
+   */
   async end(key, ended) {
     const run = this.#live.get(key);
     let isReached = false;
@@ -138,7 +154,11 @@ export class StoredKeys {
     }
   }
 
-  /** A call runs no more. As soon as that is written another may have begun. @param {string} key @param {object} [run] */
+  /**
+   * A call runs no more. As soon as that is written another may have begun.
+   * @param {string} key
+   * @param {object} [run]
+   */
   #leave(key, run) {
     if (this.#live.get(key) === run) this.#live.delete(key);
   }

@@ -1,5 +1,5 @@
-// Keys in a file: what a store has to do, and whether work is done twice, or told wrongly, when the process ends between any two
-// steps, and when two processes share the file.
+// Keys in a file: what a store has to do, and whether work is done twice, or told wrongly, when the
+// process ends between any two steps, and when two processes share the file.
 import assert from 'node:assert/strict';
 import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -175,7 +175,10 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
   });
 });
 
-/** Starts an app in a process of its own. @param {string} [point] where it ends itself */
+/**
+ * Starts an app in a process of its own.
+ * @param {string} [point] where it ends itself
+ */
 async function start(point) {
   const child = fork(script, [join(folder, 'keys'), join(folder, 'log'), point ?? ''], {
     execArgv: ['--no-warnings'],

@@ -1,6 +1,6 @@
 /**
- * The app's door. The core begins to load with the page, so that no agent waits for it; not in js/app/expose.js, whose file other
- * entries use parts of.
+ * The app's door. The core begins to load with the page, so that no agent waits for it; not in
+ * js/app/expose.js, whose file other entries use parts of.
  */
 import { Exposed as App } from '../../../js/app/expose.js';
 import { ready } from '../../../js/driver/abp-core.js';

@@ -1,23 +1,39 @@
 /**
- * A plugin for Vite. A page that is built asks for the core beside its own scripts, not a round trip later, when these run.
+ * A plugin for Vite. A page that is built asks for the core beside its own scripts, not a round
+ * trip later, when these run.
  *
- * How it is made. The core is a chunk of its own, which is imported by `import()`. Vite asks `resolveDependencies` what a page preloads with a
- * script, and a script with what it imports on demand: with a script that begins to load the core, the core.
+ * How it is made. The core is a chunk of its own, which is imported by `import()`. Vite asks
+ * `resolveDependencies` what a page preloads with a script, and a script with what it imports on
+ * demand: with a script that begins to load the core, the core.
  */
 
-/** @typedef {Record<string, { facadeModuleId?: string | null, imports?: string[], dynamicImports?: string[] }>} Bundle What is built: each file, and what it imports. */
-/** @typedef {{ hostId: string, hostType: 'html' | 'js' }} Host What asks for a file: a page, or a script. */
-/** @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve Says what is preloaded with a file. */
+/**
+ * @typedef {Record<string, { facadeModuleId?: string | null, imports?: string[],
+ *   dynamicImports?: string[] }>} Bundle What is built: each file, and what it imports.
+ */
+/**
+ * @typedef {object} Host What asks for a file: a page, or a script.
+ * @property {string} hostId
+ * @property {'html' | 'js'} hostType
+ */
+/**
+ * @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve Says what is
+ *   preloaded with a file.
+ */
 
 /**
  * Makes the plugin, for `plugins` of the configuration.
- * @param {{ schemas?: boolean }} [options] `schemas`: apps have JSON Schemas, so that what checks these is preloaded, too (false)
+ * @param {{ schemas?: boolean }} [options] `schemas`: apps have JSON Schemas, so that what checks
+ *   these is preloaded, too (false)
  */
 export function abpBridge({ schemas = false } = {}) {
   const early = schemas ? /\/parts\/(abp-wasm|schema)\.js$/ : /\/parts\/abp-wasm\.js$/;
   /** @type {Bundle} */
   let bundle = {};
-  /** What is loaded with a file. @param {string} file */
+  /**
+   * What is loaded with a file.
+   * @param {string} file
+   */
   const loadedWith = (file) => {
     const files = new Set([file]);
     for (const each of files) for (const other of bundle[each]?.imports ?? []) files.add(other);
@@ -27,7 +43,9 @@ export function abpBridge({ schemas = false } = {}) {
     name: 'abp-bridge',
     enforce: /** @type {const} */ ('pre'),
     apply: /** @type {const} */ ('build'),
-    /** @param {{ build?: { modulePreload?: boolean | { resolveDependencies?: Resolve } } }} config */
+    /**
+     * @param {{ build?: { modulePreload?: boolean | { resolveDependencies?: Resolve } } }} config
+     */
     config({ build: { modulePreload = true } = {} }) {
       const resolve = typeof modulePreload === 'object' && modulePreload.resolveDependencies;
       /** @type {Resolve} */
@@ -44,7 +62,10 @@ export function abpBridge({ schemas = false } = {}) {
       };
       return modulePreload && { build: { modulePreload: { resolveDependencies } } };
     },
-    /** @param {unknown} _options @param {Bundle} made */
+    /**
+     * @param {unknown} _options
+     * @param {Bundle} made
+     */
     generateBundle(_options, made) {
       bundle = made;
     },

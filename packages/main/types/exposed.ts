@@ -29,7 +29,10 @@ export declare class Exposed extends App {
   set<const S, const O, H>(name: string, capability: TypedCapability<S, O, H>): void;
 }
 
-/** What `expose` is given. By name, `S` and `O` are the schemas of params and results, and `H` the handlers. */
+/**
+ * What `expose` is given. By name, `S` and `O` are the schemas of params and results, and `H` the
+ * handlers.
+ */
 export interface TypedDefinition<S, O, H> {
   app: { id: string; name: string; version: string; description?: string; [more: string]: unknown };
   /** By name: a handler, or an object with one. */
@@ -54,8 +57,9 @@ export type TypedCapability<S, O, H> =
   | (H & ((params: any, context: CallContext) => unknown));
 
 /**
- * Nothing to object to, if what a handler returns is what its `outputSchema` takes, or the protocol's response. It is asked
- * here and not of the handler's own type: the context of a `const` type parameter would make all results `readonly`.
+ * Nothing to object to, if what a handler returns is what its `outputSchema` takes, or the
+ * protocol's response. It is asked here and not of the handler's own type: the context of a `const`
+ * type parameter would make all results `readonly`.
  */
 type Kept<H, O> = unknown extends O
   ? unknown
@@ -64,8 +68,9 @@ type Kept<H, O> = unknown extends O
     : { handler: { 'does not return what its outputSchema takes': InputOf<O> } };
 
 /**
- * Nothing to object to, if a capability has no members but those that there are: a misspelt one would do nothing. `H` has
- * the whole object beside its handler, because a handler may stand by itself.
+ * Nothing to object to, if a capability has no members but those that there are: a misspelt one
+ * would do nothing. `H` has the whole object beside its handler, because a handler may stand by
+ * itself.
  */
 type Spelt<H> =
   IsAny<H> extends true
@@ -82,7 +87,10 @@ type Member = keyof Described | 'inputSchema' | 'outputSchema' | 'handler';
 /** What a handler gives in the end. */
 type LastOf<R> = R extends AsyncGenerator<any, infer D> | Generator<any, infer D> ? D : R;
 
-/** A type with all texts, numbers and booleans for those that it names: a handler's literals are inferred as such. */
+/**
+ * A type with all texts, numbers and booleans for those that it names: a handler's literals are
+ * inferred as such.
+ */
 type Wide<T> =
   IsAny<T> extends true
     ? any
@@ -114,7 +122,10 @@ type Signature<S, O, H> = (
     ? AsyncGenerator<Chunk, OutputOf<O>>
     : Promise<OutputOf<O>>;
 
-/** An app whose capabilities are known by name, with their params and results: what `expose` returns. */
+/**
+ * An app whose capabilities are known by name, with their params and results: what `expose`
+ * returns.
+ */
 export type ExposedApp<C> = Exposed & { readonly [contract]?: C };
 
 /** What `expose` returns for a definition whose schemas and handlers are these. */
@@ -123,8 +134,8 @@ export type Inferred<S, O, H> = ExposedApp<{
 }>;
 
 /**
- * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)` knows them: their names, params
- * and results.
+ * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)`
+ * knows them: their names, params and results.
  * @template S schemas of params by name
  * @template O schemas of results by name
  * @template H handlers by name

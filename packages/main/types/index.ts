@@ -1,4 +1,7 @@
-/** The main entry as TypeScript sees it: what its source exports, and by name the types that are met on the way. */
+/**
+ * The main entry as TypeScript sees it: what its source exports, and by name the types that are met
+ * on the way.
+ */
 export * from '../src/index.js';
 export { Client, connect } from '../../../js/agent/client.js'; // with what they say of themselves
 export { Exposed, expose } from './exposed.js';

@@ -1,5 +1,6 @@
-// npm run bench:mcp-apps: views and hosts of MCP Apps, this library's and ext-apps', in Chromium: what they weigh, and how
-// long a call of a view's tool takes through the same sandbox. --quick is a smoke run: its numbers mean nothing.
+// npm run bench:mcp-apps: views and hosts of MCP Apps, this library's and ext-apps', in Chromium:
+// what they weigh, and how long a call of a view's tool takes through the same sandbox. --quick is
+// a smoke run: its numbers mean nothing.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';

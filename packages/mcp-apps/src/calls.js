@@ -1,6 +1,6 @@
 /**
- * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the peer that ran the call says
- * what became of it (`Peer.became`).
+ * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the
+ * peer that ran the call says what became of it (`Peer.became`).
  */
 import { requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { reasonText, saysTimeout } from '../../../js/common/errors.js';
@@ -17,7 +17,8 @@ import { CANCELLED, OUTCOME, defined } from './protocol.js';
  * @typedef {object} ToolOptions How a tool is called.
  * @property {AbortSignal} [signal] cancels the call
  * @property {number} [timeout] ms after which the call is cancelled; 0 or absent is never
- * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress] called with each report of progress
+ * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress]
+ *   called with each report of progress
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<ToolOptions>} */
@@ -33,7 +34,11 @@ export function becameIn(result) {
   return typeof outcome === 'string' ? defined({ outcome, report }) : undefined;
 }
 
-/** The error of a call that its caller has cancelled. @param {AbortSignal} signal @param {Params} told what the other side says of it */
+/**
+ * The error of a call that its caller has cancelled.
+ * @param {AbortSignal} signal
+ * @param {Params} told what the other side says of it
+ */
 function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
   const became = failed || defined({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
@@ -43,16 +48,22 @@ function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   return new RpcError(CANCELLED, message, became, { name, cause });
 }
 
-/** Whether an error is that of a call which its caller has cancelled. @param {unknown} error */
+/**
+ * Whether an error is that of a call which its caller has cancelled.
+ * @param {unknown} error
+ */
 export const isCancelled = (error) =>
   getOwn(error, 'code') === CANCELLED && getOwn(getOwn(error, 'data'), 'outcome') !== undefined;
 
 /**
  * Calls a tool of the other side.
- * @param {Peer} peer @param {{ name: string, arguments?: unknown }} params @param {ToolOptions} options
+ * @param {Peer} peer
+ * @param {{ name: string, arguments?: unknown }} params
+ * @param {ToolOptions} options
  * @param {boolean} tells whether the other side tells what becomes of a cancelled call
- * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is named `AbortError` or
- *   `TimeoutError`, and its `data` says what became of the work: `{ outcome, report }`
+ * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is
+ *   named `AbortError` or `TimeoutError`, and its `data` says what became of the work:
+ *   `{ outcome, report }`
  */
 export async function callTool(peer, params, options, tells) {
   requireForm('callTool', 'callTool(name, params, { signal })', [options]);
@@ -80,7 +91,8 @@ export async function callTool(peer, params, options, tells) {
   } catch (error) {
     const closed = peer.errorObject(rpc.RPC_CLOSED);
     const isClosed = getOwn(error, 'code') === closed.code && reasonText(error) === closed.message;
-    // Answered with nothing but that the other side closes: it has not failed, and what it does is not known.
+    // Answered with nothing but that the other side closes: it has not failed, and what it does is
+    // not known.
     if (isClosed && getOwn(getOwn(error, 'data'), 'outcome') === undefined) {
       const data = { closedBy: 'peer', outcome: 'unknown' };
       throw peer.error(rpc.RPC_CLOSED, { data, cause: error });
@@ -91,11 +103,17 @@ export async function callTool(peer, params, options, tells) {
   }
 }
 
-/** What takes the progress of a request, if its caller wants it. @param {import('../../rpc/src/received-call.js').ReceivedCall} context */
+/**
+ * What takes the progress of a request, if its caller wants it.
+ * @param {import('../../rpc/src/received-call.js').ReceivedCall} context
+ */
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 
-/** Tells the other side what became of the calls that it has cancelled. @param {Peer} peer */
+/**
+ * Tells the other side what became of the calls that it has cancelled.
+ * @param {Peer} peer
+ */
 export const tellOutcomes = (peer) =>
   peer.handle(OUTCOME, (params, { signal }) => {
     const { id, settled } = copyRecord(params);

@@ -1,4 +1,6 @@
-/** Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document. */
+/**
+ * Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document.
+ */
 import { AbpError } from '../../../js/common/errors.js';
 import { warn } from '../../../js/common/development.js';
 import { copyRecord, getOwn } from '../../../js/common/values.js';
@@ -18,7 +20,11 @@ export class Frame {
   #own;
   #owner;
 
-  /** Loads the sandbox. @param {HTMLIFrameElement} iframe @param {import('./host.js').HostOptions} options of its host */
+  /**
+   * Loads the sandbox.
+   * @param {HTMLIFrameElement} iframe
+   * @param {import('./host.js').HostOptions} options of its host
+   */
   constructor(iframe, { sandbox, server, resource, listed }) {
     if (!sandbox || !resource)
       throw mistake('createHost with an iframe needs sandbox and resource');
@@ -56,7 +62,10 @@ export class Frame {
     return this.window !== null && this.iframe.contentWindow === this.window;
   }
 
-  /** A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so their views. */
+  /**
+   * A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so
+   * their views.
+   */
   #claim() {
     for (const other of shown) {
       if (!other.isThere) shown.delete(other);
@@ -72,7 +81,10 @@ export class Frame {
     shown.add(this);
   }
 
-  /** Empties the iframe, unless another host has taken it. @param {boolean} remove whether to take it out of its document */
+  /**
+   * Empties the iframe, unless another host has taken it.
+   * @param {boolean} remove whether to take it out of its document
+   */
   leave(remove) {
     shown.delete(this);
     if (owners.get(this.iframe) !== this) return;
@@ -83,8 +95,8 @@ export class Frame {
 }
 
 /**
- * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met in the history. Whoever made the iframe
- * keeps it.
+ * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met
+ * in the history. Whoever made the iframe keeps it.
  * @param {HTMLIFrameElement} iframe
  */
 function blank(iframe) {

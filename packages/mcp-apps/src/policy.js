@@ -2,15 +2,18 @@
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 
 /**
- * What a view's frame may do, with an origin of its own making that is nobody else's, or with its sandbox's. Forms need it to
- * tell scripts that they are sent; none goes anywhere.
+ * What a view's frame may do, with an origin of its own making that is nobody else's, or with its
+ * sandbox's. Forms need it to tell scripts that they are sent; none goes anywhere.
  */
 export const OPAQUE_ORIGIN = 'allow-scripts allow-forms';
 export const OWN_ORIGIN = `${OPAQUE_ORIGIN} allow-same-origin`;
 
 /** Sources that one list may name. */
 const MAX_SOURCES = 64;
-/** An origin, also of all subdomains, maybe with a path; or bytes that stand in the document. Nothing ends a directive. */
+/**
+ * An origin, also of all subdomains, maybe with a path; or bytes that stand in the document.
+ * Nothing ends a directive.
+ */
 const SOURCE =
   /^(?:(?:https?|wss?):\/\/(?:\*\.)?[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w./~%-]*)?|data:|blob:)$/;
 
@@ -22,7 +25,11 @@ const FEATURES = {
   clipboardWrite: 'clipboard-write',
 };
 
-/** What is a source in a list. @param {unknown} list @param {(what: unknown) => void} [drop] gets what is none */
+/**
+ * What is a source in a list.
+ * @param {unknown} list
+ * @param {(what: unknown) => void} [drop] gets what is none
+ */
 const sourcesOf = (list, drop) =>
   firstOf(list, MAX_SOURCES).filter(
     (source) => (typeof source === 'string' && SOURCE.test(source)) || drop?.(source),
@@ -32,8 +39,9 @@ const sourcesOf = (list, drop) =>
  * What a view is granted of what its resource's metadata asks for.
  * @param {unknown} csp `_meta.ui.csp`
  * @param {unknown} permissions `_meta.ui.permissions`
- * @returns {{ csp?: Record<string, string[]>, permissions?: Record<string, {}>, dropped: string[] }} `dropped` describes what
- *   is no source or no permission that there is, for people
+ * @returns {{ csp?: Record<string, string[]>, permissions?: Record<string, {}>,
+ *   dropped: string[] }} `dropped` describes what is no source or no permission that there is, for
+ *   people
  */
 export function grantedOf(csp, permissions) {
   /** @type {string[]} */
@@ -60,7 +68,10 @@ export function grantedOf(csp, permissions) {
   };
 }
 
-/** The Content Security Policy of a view. @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out */
+/**
+ * The Content Security Policy of a view.
+ * @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out
+ */
 export function policyOf(csp) {
   const sources = (/** @type {string} */ key) =>
     sourcesOf(getOwn(csp, key))
@@ -83,7 +94,10 @@ export function policyOf(csp) {
   ].join('; ');
 }
 
-/** Whether a policy lets a view show pages of others. @param {unknown} csp as above */
+/**
+ * Whether a policy lets a view show pages of others.
+ * @param {unknown} csp as above
+ */
 export const hasFrames = (csp) => !policyOf(csp).includes("frame-src 'none'");
 
 /**

@@ -1,6 +1,7 @@
 /**
- * A view's tools as an app of others' making (packages/automation/src/foreign), for `connect`. The view owns the outcome of its
- * calls: nothing is decided here, and what it does not say is not claimed.
+ * A view's tools as an app of others' making (packages/automation/src/foreign), for `connect`. The
+ * view owns the outcome of its calls: nothing is decided here, and what it does not say is not
+ * claimed.
  */
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -23,11 +24,17 @@ export const GONE =
 /** Tools of one view that are read, and characters of a tool's name. */
 const MAX_TOOLS = 256;
 const MAX_NAME = 256;
-/** Characters of a tool's description with its schemas, and of all together, as JSON: the handshake carries no more. */
+/**
+ * Characters of a tool's description with its schemas, and of all together, as JSON: the handshake
+ * carries no more.
+ */
 const MAX_TOOL = 2 ** 16;
 const MAX_LIST = 2 ** 19;
 
-/** @typedef {Map<string, { tool: string, shown: { name: string, [key: string]: unknown }, text: string }>} Known by the capabilities' names */
+/**
+ * @typedef {Map<string, { tool: string, shown: { name: string, [key: string]: unknown },
+ *   text: string }>} Known by the capabilities' names
+ */
 
 /** The way of an agent to the tools of one view. */
 export class ViewTransport extends RelayTransport {
@@ -42,7 +49,10 @@ export class ViewTransport extends RelayTransport {
   /** What aborts the calls that run. @type {Map<string, AbortController>} */
   #running = new Map();
 
-  /** @param {import('./host.js').Host} host @param {() => void} release called when it has ended */
+  /**
+   * @param {import('./host.js').Host} host
+   * @param {() => void} release called when it has ended
+   */
   constructor(host, release) {
     /** @type {ForeignApp} */
     const app = {
@@ -88,7 +98,10 @@ export class ViewTransport extends RelayTransport {
     return known;
   }
 
-  /** The view says that its list has changed. However often it says so, one list is asked for at a time. */
+  /**
+   * The view says that its list has changed. However often it says so, one list is asked for at a
+   * time.
+   */
   async refresh() {
     if (!this.#hear) return;
     this.#stale = true;
@@ -143,7 +156,10 @@ export class ViewTransport extends RelayTransport {
     }
   }
 
-  /** The protocol's error for one of JSON-RPC. @param {any} error */
+  /**
+   * The protocol's error for one of JSON-RPC.
+   * @param {any} error
+   */
   #errorOf(error) {
     if (this.#host.ended) return new AbpError('DISCONNECTED', GONE);
     const { code, message, data } = error;
@@ -156,10 +172,17 @@ export class ViewTransport extends RelayTransport {
   }
 }
 
-/** @param {unknown} text @returns {text is string} */
+/**
+ * @param {unknown} text
+ * @returns {text is string}
+ */
 const isName = (text) => typeof text === 'string' && text !== '' && text.length <= MAX_NAME;
 
-/** A tool as a capability; undefined if it has no usable name. @param {unknown} tool @throws {RangeError} if it is too large */
+/**
+ * A tool as a capability; undefined if it has no usable name.
+ * @param {unknown} tool
+ * @throws {RangeError} if it is too large
+ */
 function capabilityOf(tool) {
   const name = getOwn(tool, 'name');
   const own = getOwn(getOwn(tool, '_meta'), CAPABILITY) ?? name;

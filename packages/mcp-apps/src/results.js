@@ -10,7 +10,13 @@ import { becameIn } from './calls.js';
 import { OUTCOME, textsOf, defined } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
-/** @typedef {{ content: object[], structuredContent?: unknown, isError?: boolean, _meta?: object }} ToolResult */
+/**
+ * @typedef {object} ToolResult
+ * @property {object[]} content
+ * @property {unknown} [structuredContent]
+ * @property {boolean} [isError]
+ * @property {object} [_meta]
+ */
 
 /** Says that `structuredContent` is `{ value }`, as data must be an object there. */
 const WRAPPED = 'abp-bridge/wrapped';
@@ -18,7 +24,8 @@ const WRAPPED = 'abp-bridge/wrapped';
 /**
  * The result of a tool for what a call came to.
  * @param {Response} response
- * @param {boolean} whole whether the other side is ours: then the data goes as it is, bytes included
+ * @param {boolean} whole whether the other side is ours: then the data goes as it is, bytes
+ *   included
  * @returns {Promise<ToolResult>}
  */
 export async function toolResult({ success, data, error, cancelled, metadata }, whole) {
@@ -73,7 +80,11 @@ async function plainResult(data) {
   return { content, ...(isRecord(read) && { structuredContent: read }) };
 }
 
-/** @param {string} data base64 @param {string} mimeType @param {number} at which of the result's */
+/**
+ * @param {string} data base64
+ * @param {string} mimeType
+ * @param {number} at which of the result's
+ */
 function blockOf(data, mimeType, at) {
   const [type] = mimeType.split('/', 1);
   if (type === 'image' || type === 'audio') return { type, data, mimeType };
@@ -81,7 +92,11 @@ function blockOf(data, mimeType, at) {
   return { type: 'resource', resource: { uri, mimeType, blob: data } };
 }
 
-/** The response for a tool's result. @param {unknown} result @returns {Response} */
+/**
+ * The response for a tool's result.
+ * @param {unknown} result
+ * @returns {Response}
+ */
 export function responseOf(result) {
   const structured = getOwn(result, 'structuredContent');
   if (getOwn(result, 'isError') !== true)
@@ -94,7 +109,10 @@ export function responseOf(result) {
   return { success: false, error, ...cancelled, ...(metadata && { metadata }) };
 }
 
-/** @param {unknown} result @param {unknown} structured */
+/**
+ * @param {unknown} result
+ * @param {unknown} structured
+ */
 function dataOf(result, structured) {
   if (getOwn(getOwn(result, '_meta'), WRAPPED) === true) return getOwn(structured, 'value');
   if (structured !== undefined) return structured;

@@ -1,6 +1,7 @@
 /**
- * The page between a host and a view, of an origin of its own: what the view breaks out of its frame into is here, where
- * there is nothing. It sets the view's policy, on itself, too, and relays all messages but those that are its own.
+ * The page between a host and a view, of an origin of its own: what the view breaks out of its
+ * frame into is here, where there is nothing. It sets the view's policy, on itself, too, and relays
+ * all messages but those that are its own.
  */
 import { safely } from '../../../js/common/errors.js';
 import { exactOrigin } from '../../../js/common/origins.js';
@@ -15,8 +16,9 @@ const MAX_WAITING = 2 ** 16;
 /** What a document begins with, if it says that it is HTML as of today. */
 const BEGINNING = /^(?:\s|<!--[^]*?-->)*(?:<!doctype[^>]*>)?/i;
 /**
- * The first script of a view's document: it answers on a port as long as the document lives. The frame may go to a page of
- * `frameDomains`, which has the same window and an opaque origin, too, but not this port.
+ * The first script of a view's document: it answers on a port as long as the document lives. The
+ * frame may go to a page of `frameDomains`, which has the same window and an opaque origin, too,
+ * but not this port.
  */
 const WITNESS =
   '<script>{const{port1,port2}=new MessageChannel();port1.onmessage=({data})=>port1.postMessage(data);' +
@@ -27,7 +29,10 @@ const WITNESS =
  * @property {string[]} hosts the exact origins of the pages that may show views here
  */
 
-/** Makes the page that calls it the sandbox of whatever view its host shows in it. @param {SandboxOptions} options */
+/**
+ * Makes the page that calls it the sandbox of whatever view its host shows in it.
+ * @param {SandboxOptions} options
+ */
 export function serveSandbox({ hosts }) {
   const host = parent;
   if (host === window) return;
@@ -44,7 +49,10 @@ export function serveSandbox({ hosts }) {
   /** Messages that wait for that, in order. @type {MessageEvent[]} */
   const waiting = [];
 
-  /** @param {unknown} message @param {readonly MessagePort[]} [ports] */
+  /**
+   * @param {unknown} message
+   * @param {readonly MessagePort[]} [ports]
+   */
   const toHost = (message, ports = []) => {
     // The browser delivers it only to the origin that the host has.
     for (const targetOrigin of hostOrigin ? [hostOrigin] : allowed)

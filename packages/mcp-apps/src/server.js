@@ -1,4 +1,7 @@
-/** Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of its SDK are given. */
+/**
+ * Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of
+ * its SDK are given.
+ */
 import { AbpError } from '../../../js/common/errors.js';
 import { MIME_TYPE, defined } from './protocol.js';
 
@@ -10,9 +13,11 @@ import { MIME_TYPE, defined } from './protocol.js';
 
 /**
  * Registers a tool that has a view.
- * @param {AppServer} server @param {string} name
- * @param {Record<string, unknown> & { resourceUri: string, visibility?: ('model' | 'app')[], _meta?: Record<string, unknown> }} config
- *   the SDK's, `resourceUri` of the view (`ui://…`), and who may call the tool: the model, views, or both (both)
+ * @param {AppServer} server
+ * @param {string} name
+ * @param {Record<string, unknown> & { resourceUri: string, visibility?: ('model' | 'app')[],
+ *   _meta?: Record<string, unknown> }} config the SDK's, `resourceUri` of the view (`ui://…`), and
+ *   who may call the tool: the model, views, or both (both)
  * @param {Function} handler as the SDK's
  * @returns {any} what the SDK returns
  * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
@@ -28,11 +33,14 @@ export function registerAppTool(server, name, config, handler) {
 
 /**
  * Registers a view.
- * @param {AppServer} server @param {string} name
+ * @param {AppServer} server
+ * @param {string} name
  * @param {string} uri `ui://…`
- * @param {Record<string, unknown> & { html: string | (() => string | Promise<string>), csp?: object, permissions?: object,
- *   prefersBorder?: boolean, domain?: string, _meta?: Record<string, unknown> }} config the SDK's, the document or what
- *   returns it, and what it needs: `csp` has lists of sources, `permissions` the names of what it may use
+ * @param {Record<string, unknown> & { html: string | (() => string | Promise<string>),
+ *   csp?: object, permissions?: object,
+ *   prefersBorder?: boolean, domain?: string, _meta?: Record<string, unknown> }} config the SDK's,
+ *   the document or what returns it, and what it needs: `csp` has lists of sources, `permissions`
+ *   the names of what it may use
  * @returns {any} what the SDK returns
  * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
  */

@@ -1,6 +1,6 @@
 /**
- * An app's capabilities as the tools of its view. It is one more agent of the app: its calls are the app's calls, with the
- * same limits, checks and cancels.
+ * An app's capabilities as the tools of its view. It is one more agent of the app: its calls are
+ * the app's calls, with the same limits, checks and cancels.
  */
 import { Client } from '../../../js/agent/client.js';
 import { AbpError } from '../../../js/common/errors.js';
@@ -23,10 +23,11 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
 /**
  * What a view offers to its host as tools.
  * @typedef {object} Tools
- * @property {(host: { name?: string, version?: string }, changed: () => void) => void} open begins; `changed` is to be
- *   called when the list has changed
+ * @property {(host: { name?: string, version?: string }, changed: () => void) => void} open begins;
+ *   `changed` is to be called when the list has changed
  * @property {() => unknown[]} list the tools, as MCP describes them
- * @property {(params: import('./protocol.js').Params, context: ToolContext) => unknown} call the result of a tool
+ * @property {(params: import('./protocol.js').Params, context: ToolContext) => unknown} call the
+ *   result of a tool
  * @property {(reason: string) => Promise<void>} close stops what runs; resolves when it has stopped
  */
 
@@ -34,7 +35,8 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
  * @typedef {object} ToolContext What a tool gets besides its arguments.
  * @property {AbortSignal} signal
  * @property {boolean} whole whether the host is ours, and takes data as it is
- * @property {((info: { progress: number, total?: number, message?: string }) => void) | undefined} progress
+ * @property {((info: { progress: number, total?: number, message?: string }) => void) | undefined}
+ *   progress
  */
 
 /**
@@ -46,13 +48,19 @@ export const toolsOf = (exposed) => new AppTools(exposed);
 
 class AppTools {
   #exposed;
-  /** The names of the tools, by capability: a tool keeps its own however the list changes. @type {Map<string, string>} */
+  /**
+   * The names of the tools, by capability: a tool keeps its own however the list changes.
+   * @type {Map<string, string>}
+   */
   #tools = new Map();
   /** And back. @type {Map<unknown, string>} */
   #capabilities = new Map();
   /** Another for each session with a host. @type {Client | undefined} */
   #client;
-  /** Settles when the app has answered: one of others' making takes its time. @type {Promise<unknown> | undefined} */
+  /**
+   * Settles when the app has answered: one of others' making takes its time.
+   * @type {Promise<unknown> | undefined}
+   */
   #session;
   #hasListed = false;
   /** Stops the calls that run. */
@@ -88,11 +96,18 @@ class AppTools {
   /** A way to the app: both its ends are here, and values pass as they are. */
   #way() {
     const [agent, app] = [new Receiver(), new Receiver()];
-    /** @param {Receiver} from @param {Receiver} to @returns {Transport} */
+    /**
+     * @param {Receiver} from
+     * @param {Receiver} to
+     * @returns {Transport}
+     */
     const end = (from, to) =>
       Object.assign(from, {
         carries: [],
-        /** @param {any} message @param {Transferable[]} [moved] */
+        /**
+         * @param {any} message
+         * @param {Transferable[]} [moved]
+         */
         post(message, moved) {
           if (moved) transfer(message.payload, moved);
           to.receive(message);
@@ -113,7 +128,10 @@ class AppTools {
     return offered.map((capability) => toolOf(capability, this.#tools.get(capability.name)));
   }
 
-  /** Names the tool of a capability so that every model takes it. @param {string} capability */
+  /**
+   * Names the tool of a capability so that every model takes it.
+   * @param {string} capability
+   */
   #name(capability) {
     const plain = capability.replace(/\W/g, '_').slice(0, MAX_NAME);
     const isFree = plain !== '' && capability.length <= MAX_NAME && !this.#capabilities.has(plain);
@@ -129,7 +147,10 @@ class AppTools {
     return calling.finally(() => this.#running.delete(calling));
   }
 
-  /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
+  /**
+   * @param {import('./protocol.js').Params} params
+   * @param {ToolContext} context
+   */
   async #call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
     // Another may begin meanwhile.
     for (let session; session !== this.#session;) await (session = this.#session);
@@ -158,7 +179,10 @@ class AppTools {
   }
 }
 
-/** Eight characters that tell apart what would be the same name. @param {string} text */
+/**
+ * Eight characters that tell apart what would be the same name.
+ * @param {string} text
+ */
 function markOf(text) {
   // FNV-1a: nothing depends on it but the looks of a name.
   let hash = 0x811c9dc5;
@@ -166,7 +190,11 @@ function markOf(text) {
   return (hash >>> 0).toString(16).padStart(8, '0');
 }
 
-/** A capability as MCP describes tools. @param {any} capability @param {unknown} name of the tool */
+/**
+ * A capability as MCP describes tools.
+ * @param {any} capability
+ * @param {unknown} name of the tool
+ */
 function toolOf(capability, name) {
   const { description, deprecationMessage, annotations = {} } = capability;
   const notes = [
@@ -188,7 +216,10 @@ function toolOf(capability, name) {
   });
 }
 
-/** A schema whose root is an object, as MCP wants them. @param {unknown} schema */
+/**
+ * A schema whose root is an object, as MCP wants them.
+ * @param {unknown} schema
+ */
 const objectSchema = (schema) =>
   isRecord(schema) && (getOwn(schema, 'type') ?? 'object') === 'object'
     ? { ...schema, type: 'object' }

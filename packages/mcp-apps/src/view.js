@@ -39,34 +39,45 @@ const OPTIONS = {
 /**
  * @typedef {object} ViewOptions What a view may be given.
  * @property {{ name: string, version: string }} app who the view is
- * @property {import('./tools.js').Tools} [tools] what it offers to its host, such as `toolsOf(expose(…))`
+ * @property {import('./tools.js').Tools} [tools] what it offers to its host, such as
+ *   `toolsOf(expose(…))`
  * @property {DisplayMode[]} [displayModes] those that it can be shown in
- * @property {(params: { arguments?: any }) => void} [onToolInput] the arguments of the tool's call that the view is for.
- *   Register all that you need here: what a host tells right after the handshake is told once
- * @property {(params: { arguments?: any }) => void} [onToolInputPartial] the same, as far as they are known
+ * @property {(params: { arguments?: any }) => void} [onToolInput] the arguments of the tool's call
+ *   that the view is for. Register all that you need here: what a host tells right after the
+ *   handshake is told once
+ * @property {(params: { arguments?: any }) => void} [onToolInputPartial] the same, as far as they
+ *   are known
  * @property {(result: any) => void} [onToolResult] the result of that call
  * @property {(params: { reason?: string }) => void} [onToolCancelled] that call was cancelled
- * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] the host's theme, size or language has changed
- * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the view, and waits for this
- * @property {(method: string, params: any) => void} [onNotification] others, such as `notifications/tools/list_changed` of the server
+ * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] the host's
+ *   theme, size or language has changed
+ * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the
+ *   view, and waits for this
+ * @property {(method: string, params: any) => void} [onNotification] others, such as
+ *   `notifications/tools/list_changed` of the server
  * @property {boolean} [autoResize] whether the host is told the document's size (true)
- * @property {string} [stateKey] names what the view keeps; without it `_meta.viewUUID` of the tool's result does
- * @property {string[]} [origins] the exact origins that the page which embeds the view may have (any). Hosts in the web put
- *   a page of their own in between, of another origin
+ * @property {string} [stateKey] names what the view keeps; without it `_meta.viewUUID` of the
+ *   tool's result does
+ * @property {string[]} [origins] the exact origins that the page which embeds the view may have
+ *   (any). Hosts in the web put a page of their own in between, of another origin
  * @property {number} [timeout] ms that the host has to answer (10000)
- * @property {Transport} [transport] leads to the host, in place of the window that embeds this page: for tests without a
- *   browser, and hosts that are not in the web. It is the view's from then on
+ * @property {Transport} [transport] leads to the host, in place of the window that embeds this
+ *   page: for tests without a browser, and hosts that are not in the web. It is the view's from
+ *   then on
  * @property {AbortSignal} [signal] closes the view, also while it waits for the host
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is ours (`'frames'`)
- * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is
+ *   ours (`'frames'`)
+ * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending
+ *   and how long messages may be
  */
 
 /**
- * Begins the conversation with the host that has opened this page. A page has one at a time: a second call closes what the
- * first has made.
+ * Begins the conversation with the host that has opened this page. A page has one at a time: a
+ * second call closes what the first has made.
  * @param {ViewOptions} options
- * @returns {Promise<View>} rejects with an AbpError: TIMEOUT where no host of MCP Apps answers, DISCONNECTED where the view
- *   was closed meanwhile; with the signal's reason where that has closed it
+ * @returns {Promise<View>} rejects with an AbpError: TIMEOUT where no host of MCP Apps answers,
+ *   DISCONNECTED where the view was closed meanwhile; with the signal's reason where that has
+ *   closed it
  */
 export async function createView(options) {
   const view = new View(options);
@@ -76,7 +87,8 @@ export async function createView(options) {
 
 /**
  * The listeners that `view.on` takes.
- * @typedef {Required<Pick<ViewOptions, typeof EVENTS[keyof typeof EVENTS] | 'onContextChange' | 'onNotification'>>} Listeners
+ * @typedef {Required<Pick<ViewOptions, typeof EVENTS[keyof typeof EVENTS] | 'onContextChange'
+ *   | 'onNotification'>>} Listeners
  */
 
 /** The view of this page: another takes its place. @type {View | undefined} */
@@ -91,7 +103,10 @@ export class View {
   #listeners = new Map();
   /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
   #told = new Map();
-  /** Before what runs is stopped with the page: the host is to hear that the view has gone, not that it was cancelled. */
+  /**
+   * Before what runs is stopped with the page: the host is to hear that the view has gone, not that
+   * it was cancelled.
+   */
   #leave = (/** @type {PageTransitionEvent} */ { persisted }) => void (persisted || this.close());
   /** @type {string | undefined} */
   #key;
@@ -99,10 +114,16 @@ export class View {
   hostInfo = {};
   /** What the host can do. @type {import('./protocol.js').Params} */
   hostCapabilities = {};
-  /** What the host says of itself and of this view: theme, locale, sizes and so on. @type {HostContext} */
+  /**
+   * What the host says of itself and of this view: theme, locale, sizes and so on.
+   * @type {HostContext}
+   */
   context = {};
 
-  /** Use {@link createView}. @param {ViewOptions} options */
+  /**
+   * Use {@link createView}.
+   * @param {ViewOptions} options
+   */
   constructor(options) {
     requireTexts('createView needs app', options?.app, 'name', 'version');
     requireOptions('createView', options, OPTIONS);
@@ -152,7 +173,8 @@ export class View {
     peer.handle('ui/resource-teardown', async (params) => {
       this.#stopSize();
       const why = textOf(getOwn(params, 'reason')) ?? 'The host removed the view';
-      // What runs is stopped while the view saves what it has. The host waits for both, whatever they come to.
+      // What runs is stopped while the view saves what it has. The host waits for both, whatever
+      // they come to.
       const saved = invokeReportingErrors(onTeardown, copyRecord(params));
       await Promise.allSettled([tools?.close(why), saved]);
       // The calls' answers go before this one, after which the host hears nothing.
@@ -211,7 +233,10 @@ export class View {
     void this.#options.tools?.close('The host disconnected');
   }
 
-  /** Whether the host is made with this library: it tells what becomes of a cancelled call, and keeps state. */
+  /**
+   * Whether the host is made with this library: it tells what becomes of a cancelled call, and
+   * keeps state.
+   */
   get isOurs() {
     return mcp.knows(this.hostCapabilities, mcp.OUTCOME);
   }
@@ -224,8 +249,8 @@ export class View {
   /**
    * Adds a listener for what the host tells, beside those of the options and others.
    * @template {keyof Listeners} E
-   * @param {E} event a name as in the options, such as `'onToolResult'`. What the host has told of the view's call already is
-   *   told again to this one
+   * @param {E} event a name as in the options, such as `'onToolResult'`. What the host has told of
+   *   the view's call already is told again to this one
    * @param {Listeners[E]} listener
    * @returns {() => void} removes it
    */
@@ -240,7 +265,10 @@ export class View {
     return () => void listeners.delete(listener);
   }
 
-  /** @param {keyof Listeners} event @param {unknown[]} told */
+  /**
+   * @param {keyof Listeners} event
+   * @param {unknown[]} told
+   */
   #tell(event, ...told) {
     for (const listener of [this.#options[event], ...(this.#listeners.get(event) ?? [])])
       invokeReportingErrors(/** @type {any} */ (listener), ...told);
@@ -251,30 +279,48 @@ export class View {
     applyStyles(this.context);
   }
 
-  // --- What a view asks of its host ----------------------------------------------------------------
+  // --- What a view asks of its host --------------------------------------------------------------
 
-  /** Any request. @param {string} method @param {unknown} [params] @param {RequestOptions} [options] @returns {Promise<any>} */
+  /**
+   * Any request.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>}
+   */
   request(method, params = {}, options = {}) {
     return this.#peer.request(method, params, options);
   }
 
-  /** Any notification. A host that is gone is told nothing, and that is no error. @param {string} method @param {unknown} [params] */
+  /**
+   * Any notification. A host that is gone is told nothing, and that is no error.
+   * @param {string} method
+   * @param {unknown} [params]
+   */
   notify(method, params = {}) {
     this.#peer.tell(method, params);
   }
 
   /**
    * Calls a tool of the server that the view is from.
-   * @param {string} name @param {object} [args] @param {import('./calls.js').ToolOptions} [options]
-   * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an {@link RpcError} when the call
-   *   was refused, or cancelled: then its name is `AbortError` or `TimeoutError`, and `data` says what became of the
-   *   work, `{ outcome, report }`: `'unknown'` where the host does not tell
+   * @param {string} name
+   * @param {object} [args]
+   * @param {import('./calls.js').ToolOptions} [options]
+   * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an
+   *   {@link RpcError} when the call was refused, or cancelled: then its name is `AbortError` or
+   *   `TimeoutError`, and `data` says what became of the work, `{ outcome, report }`: `'unknown'`
+   *   where the host does not tell
    */
   callTool(name, args = {}, options = {}) {
     return callTool(this.#peer, { name, arguments: args }, options, this.isOurs);
   }
 
-  /** Reads a resource of the server. @param {string} uri @param {RequestOptions} [options] @returns {Promise<any>} `{ contents }` */
+  /**
+   * Reads a resource of the server.
+   * @param {string} uri
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>} `{ contents }`
+   */
   readResource(uri, options) {
     return this.request('resources/read', { uri }, options);
   }
@@ -289,12 +335,20 @@ export class View {
     return this.#ask('ui/message', { role: 'user', content: blocks }, options);
   }
 
-  /** Opens a link outside of the view. @param {string} url @param {RequestOptions} [options] */
+  /**
+   * Opens a link outside of the view.
+   * @param {string} url
+   * @param {RequestOptions} [options]
+   */
   openLink(url, options) {
     return this.#ask('ui/open-link', { url }, options);
   }
 
-  /** Hands files to the user. @param {unknown[]} contents MCP's blocks: `resource` or `resource_link` @param {RequestOptions} [options] */
+  /**
+   * Hands files to the user.
+   * @param {unknown[]} contents MCP's blocks: `resource` or `resource_link`
+   * @param {RequestOptions} [options]
+   */
   downloadFile(contents, options) {
     return this.#ask('ui/download-file', { contents }, options);
   }
@@ -309,7 +363,8 @@ export class View {
   }
 
   /**
-   * Asks for what has no result but that it was done. The host may refuse by an error or in a result.
+   * Asks for what has no result but that it was done. The host may refuse by an error or in a
+   * result.
    * @param {string} method
    * @param {object} params
    * @param {RequestOptions} [options]
@@ -322,7 +377,8 @@ export class View {
 
   /**
    * Asks to be shown in another way. A host that says which ways it has is not asked for another.
-   * @param {DisplayMode} mode @param {RequestOptions} [options]
+   * @param {DisplayMode} mode
+   * @param {RequestOptions} [options]
    * @returns {Promise<DisplayMode>} the one that holds now, which may be another
    */
   async requestDisplayMode(mode, options) {
@@ -347,14 +403,19 @@ export class View {
 
   /**
    * Writes to the host's log.
-   * @param {'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'} level
-   * @param {unknown} data @param {string} [logger]
+   * @param {'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'}
+   *   level
+   * @param {unknown} data
+   * @param {string} [logger]
    */
   log(level, data, logger) {
     this.notify('notifications/message', { level, data, ...(logger && { logger }) });
   }
 
-  /** Tells the host the size of the view. @param {{ width?: number, height?: number }} size in CSS pixels */
+  /**
+   * Tells the host the size of the view.
+   * @param {{ width?: number, height?: number }} size in CSS pixels
+   */
   resize(size) {
     this.notify(mcp.notification('size-changed'), size);
   }
@@ -364,14 +425,20 @@ export class View {
     this.notify(mcp.notification('request-teardown'));
   }
 
-  /** Tells the host to read the list of tools again: some have become available, or are not any more. */
+  /**
+   * Tells the host to read the list of tools again: some have become available, or are not any
+   * more.
+   */
   toolsChanged() {
     this.notify('notifications/tools/list_changed');
   }
 
-  // --- What outlives the view -----------------------------------------------------------------------
+  // --- What outlives the view --------------------------------------------------------------------
 
-  /** What `saveState` was given when the view was there before. @returns {Promise<any>} undefined if nothing was saved */
+  /**
+   * What `saveState` was given when the view was there before.
+   * @returns {Promise<any>} undefined if nothing was saved
+   */
   async loadState() {
     if (mcp.knows(this.hostCapabilities, mcp.STATE))
       return getOwn(await this.request(mcp.STATE), 'state');
@@ -380,8 +447,8 @@ export class View {
   }
 
   /**
-   * Keeps something until the view is there again: with the host, where that is ours, or else in the browser's storage, which
-   * many hosts give to a view for as long as the conversation lasts.
+   * Keeps something until the view is there again: with the host, where that is ours, or else in
+   * the browser's storage, which many hosts give to a view for as long as the conversation lasts.
    * @param {unknown} state
    * @returns {Promise<void>} rejects where nothing can be kept
    */
@@ -438,7 +505,8 @@ function observeSize(tell) {
   let request = 0;
   const measure = () => {
     request = 0;
-    // As high as it would be if its frame set no height: a frame that has grown would never shrink again.
+    // As high as it would be if its frame set no height: a frame that has grown would never shrink
+    // again.
     const { height: before } = root.style;
     root.style.height = 'max-content';
     const { height } = root.getBoundingClientRect();

@@ -1,4 +1,5 @@
-// A view and its host without a browser, over a transport that is given to both; and the helpers of a server.
+// A view and its host without a browser, over a transport that is given to both; and the helpers of
+// a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose, transfer } from '../../main/src/index.js';

@@ -1,5 +1,5 @@
-// MCP Apps without a browser: a host, a view and an agent of it; calls whose cancel is true, names and results of tools, and
-// the policy of views.
+// MCP Apps without a browser: a host, a view and an agent of it; calls whose cancel is true, names
+// and results of tools, and the policy of views.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
@@ -15,7 +15,10 @@ const HOST = { name: 'host', version: '1' };
 const OUTCOME = 'abp-bridge/outcome';
 const turn = () => new Promise(setImmediate);
 
-/** Takes out of the handshake what says that a side is ours, so that neither side tells what becomes of a cancelled call. */
+/**
+ * Takes out of the handshake what says that a side is ours, so that neither side tells what becomes
+ * of a cancelled call.
+ */
 function anybodys(transport) {
   const { post } = transport;
   transport.post = (message, ...more) => {

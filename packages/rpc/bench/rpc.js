@@ -1,6 +1,7 @@
 /**
- * JSON-RPC peers against the SDKs of ACP, LSP and MCP, each pair over the same kind of transport in one process: the
- * SDK's own streams, ports or in-memory transport. Ratios of adjacent runs, ours to theirs; less is better.
+ * JSON-RPC peers against the SDKs of ACP, LSP and MCP, each pair over the same kind of transport in
+ * one process: the SDK's own streams, ports or in-memory transport. Ratios of adjacent runs, ours
+ * to theirs; less is better.
  *
  *   npm run bench:rpc
  */

@@ -1,10 +1,11 @@
 /**
- * Streams of bytes: a process's standard input and output, a socket, or anything else with web or Node streams.
- * Each message is JSON text in UTF-8, framed by lines or by `Content-Length`.
+ * Streams of bytes: a process's standard input and output, a socket, or anything else with web or
+ * Node streams. Each message is JSON text in UTF-8, framed by lines or by `Content-Length`.
  *
- * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are not UTF-8, text that is not
- * JSON, a header without a length, more than `maxMessage` bytes) is reported to `onUnreadable` and skipped; reading
- * continues after it. When the readable stream ends, the other side is gone.
+ * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are not
+ * UTF-8, text that is not JSON, a header without a length, more than `maxMessage` bytes) is
+ * reported to `onUnreadable` and skipped; reading continues after it. When the readable stream
+ * ends, the other side is gone.
  */
 import { requireOptions, requireValues } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
@@ -39,10 +40,10 @@ import { Receiver } from '../../../js/transports/receiver.js';
 
 /**
  * @typedef {object} StreamOptions How messages are read from and written to byte streams.
- * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped when they
- *   arrive, and refused by `post`
- * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB): with more,
- *   the connection is closed
+ * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped
+ *   when they arrive, and refused by `post`
+ * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB):
+ *   with more, the connection is closed
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<StreamOptions>} */
@@ -91,7 +92,11 @@ class StreamTransport extends Receiver {
   /** Those who wait until the other side has read. @type {(() => void)[]} */
   #waiting = [];
 
-  /** @param {typeof LineFraming | typeof HeaderFraming} Framing @param {Streams} streams @param {StreamOptions} [options] */
+  /**
+   * @param {typeof LineFraming | typeof HeaderFraming} Framing
+   * @param {Streams} streams
+   * @param {StreamOptions} [options]
+   */
   constructor(Framing, { readable, writable }, options = {}) {
     super();
     requireOptions('a stream of bytes', options, OPTIONS);
@@ -182,7 +187,10 @@ class StreamTransport extends Receiver {
     this.#read();
   }
 
-  /** @param {{ cause?: unknown }} ending with a cause, unless the other side has ended the readable in an orderly way */
+  /**
+   * @param {{ cause?: unknown }} ending with a cause, unless the other side has ended the readable
+   *   in an orderly way
+   */
   #ended(ending) {
     this.#ending ??= ending;
     this.#read();
@@ -270,9 +278,11 @@ function joined(pieces) {
 }
 
 /**
- * A readable stream, of Node or of the web: gives its chunks to what `start` is given, unless it is paused.
+ * A readable stream, of Node or of the web: gives its chunks to what `start` is given, unless it is
+ * paused.
  * @param {any} readable
- * @param {(ending: { cause?: unknown }) => void} ended called at its end, perhaps several times: the first counts
+ * @param {(ending: { cause?: unknown }) => void} ended called at its end, perhaps several times:
+ *   the first counts
  */
 function sourceOf(readable, ended) {
   if (typeof readable.getReader !== 'function') {

@@ -1,4 +1,7 @@
-/** JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers throw. */
+/**
+ * JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers
+ * throw.
+ */
 import { toErrorObject as readThrown, safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 
@@ -8,12 +11,17 @@ export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
 /**
- * The one error class of JSON-RPC peers. Throw one from a handler to choose what the other side sees. `name` is
- * `AbortError` when this side cancelled the request, `TimeoutError` when its clock did; `cause` is then the error
- * that the request was answered with, if it was.
+ * The one error class of JSON-RPC peers. Throw one from a handler to choose what the other side
+ * sees. `name` is `AbortError` when this side cancelled the request, `TimeoutError` when its clock
+ * did; `cause` is then the error that the request was answered with, if it was.
  */
 export class RpcError extends Error {
-  /** @param {number} code @param {string} message @param {unknown} [data] @param {{ name?: string, cause?: unknown }} [more] */
+  /**
+   * @param {number} code
+   * @param {string} message
+   * @param {unknown} [data]
+   * @param {{ name?: string, cause?: unknown }} [more]
+   */
   constructor(code, message, data, { name = 'RpcError', cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = name;
@@ -21,7 +29,10 @@ export class RpcError extends Error {
     if (data !== undefined) this.data = data;
   }
 
-  /** The error that a response carries. One that cannot be read is an invalid response. @param {unknown} error */
+  /**
+   * The error that a response carries. One that cannot be read is an invalid response.
+   * @param {unknown} error
+   */
   static from(error) {
     const unreadable = (/** @type {unknown} */ data = undefined) =>
       new RpcError(INVALID_REQUEST, 'The response has neither a result nor a readable error', data);
@@ -36,7 +47,8 @@ export class RpcError extends Error {
 }
 
 /**
- * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an internal error with its words.
+ * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind,
+ * else an internal error with its words.
  * @param {any} thrown
  * @returns {{ code: number, message: string, data?: unknown }}
  */
@@ -46,7 +58,8 @@ export function toErrorObject(thrown) {
     () => {
       // A DOMException's code is a number, too, and means something else.
       if (!Number.isInteger(thrown?.code) || thrown instanceof DOMException) {
-        // What its author does not know, such as a pool whose worker died, the core does not know better.
+        // What its author does not know, such as a pool whose worker died, the core does not know
+        // better.
         const unknown = thrown?.outcome === 'unknown' && { data: { outcome: 'unknown' } };
         return { code: INTERNAL_ERROR, message, ...unknown };
       }

@@ -1,7 +1,8 @@
 /**
- * Finds messages in a stream of bytes, in linear time however they are cut into chunks. `push` gives a chunk, and `next` takes what
- * was found: the bytes of a message, which are valid until the next `push`; an error for a piece that is no message, after which
- * reading goes on; or undefined once it needs another chunk. No more is kept than one message of the allowed length.
+ * Finds messages in a stream of bytes, in linear time however they are cut into chunks. `push`
+ * gives a chunk, and `next` takes what was found: the bytes of a message, which are valid until the
+ * next `push`; an error for a piece that is no message, after which reading goes on; or undefined
+ * once it needs another chunk. No more is kept than one message of the allowed length.
  */
 import { AbpError } from '../../../js/common/errors.js';
 
@@ -12,7 +13,10 @@ const NEWLINE = Uint8Array.of(LF);
 const BLANKS = [CR, LF, 32, 9];
 /** A line that is no message: it is blank, or the end of one that was skipped. */
 export const BLANK = new Uint8Array(0);
-/** Bytes of a header block that are kept. Anything longer is not a header block, so only its end is kept. */
+/**
+ * Bytes of a header block that are kept. Anything longer is not a header block, so only its end is
+ * kept.
+ */
 const MAX_HEADER_BYTES = 8192;
 
 /** The header that counts: alone on its line, or after the remainder of a JSON text. */
@@ -42,14 +46,18 @@ class Framing {
     return this.#bytes.subarray(this.#at, this.#end);
   }
 
-  /** It is not copied if all that came before was taken. @param {Uint8Array} chunk */
+  /**
+   * It is not copied if all that came before was taken.
+   * @param {Uint8Array} chunk
+   */
   push(chunk) {
     const { rest } = this;
     if (!rest.length) {
       this.#bytes = chunk;
       this.#at = this.#end = 0;
     } else if (this.#end + chunk.length > this.#bytes.length) {
-      // Twice as much as there is: chunks may be single bytes, and many wait if their source cannot pause.
+      // Twice as much as there is: chunks may be single bytes, and many wait if their source cannot
+      // pause.
       this.#bytes = new Uint8Array(rest.length + Math.max(rest.length, chunk.length));
       this.#bytes.set(rest);
       this.#at = 0;
@@ -59,7 +67,11 @@ class Framing {
     this.#end += chunk.length;
   }
 
-  /** Takes what comes next. @param {number} length @param {number} [searched] how much of what is left was searched in vain */
+  /**
+   * Takes what comes next.
+   * @param {number} length
+   * @param {number} [searched] how much of what is left was searched in vain
+   */
   take(length, searched = 0) {
     const taken = this.rest.subarray(0, length);
     this.#at += length;
@@ -82,7 +94,10 @@ class Framing {
 
 /** One message a line, as in ACP and in MCP over stdio. */
 export class LineFraming extends Framing {
-  /** @param {Uint8Array} message @returns {Uint8Array[]} */
+  /**
+   * @param {Uint8Array} message
+   * @returns {Uint8Array[]}
+   */
   wrap = (message) => [message, NEWLINE];
 
   /** @returns {Uint8Array | AbpError | undefined} */
@@ -108,14 +123,18 @@ export class LineFraming extends Framing {
 }
 
 /**
- * A message after a block of headers, as in LSP. What follows a block without a usable `Content-Length`, or a body that is too long, is
- * searched for the next block. No text within JSON can look like a block, because line ends are escaped there.
+ * A message after a block of headers, as in LSP. What follows a block without a usable
+ * `Content-Length`, or a body that is too long, is searched for the next block. No text within JSON
+ * can look like a block, because line ends are escaped there.
  */
 export class HeaderFraming extends Framing {
   /** Bytes that the body has, once that is known. @type {number | undefined} */
   #length;
 
-  /** @param {Uint8Array} message @returns {Uint8Array[]} */
+  /**
+   * @param {Uint8Array} message
+   * @returns {Uint8Array[]}
+   */
   wrap = (message) => [encoder.encode(`Content-Length: ${message.length}\r\n\r\n`), message];
 
   /** @returns {Uint8Array | AbpError | undefined} */
@@ -152,7 +171,10 @@ export class HeaderFraming extends Framing {
     return undefined;
   }
 
-  /** How long the body is, or what is wrong. @param {Uint8Array} block */
+  /**
+   * How long the body is, or what is wrong.
+   * @param {Uint8Array} block
+   */
   #lengthIn(block) {
     const header = this.skipping ? HEADER_AFTER_SKIPPED : HEADER;
     const lines = String.fromCharCode(...block).split('\r\n');

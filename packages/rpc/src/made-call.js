@@ -6,7 +6,10 @@ import { offAbort } from '../../../js/common/signals.js';
 import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
 
-/** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
+/**
+ * @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this
+ *   side's own error
+ */
 
 /** The reasons that the platform gives to signals. */
 const PLATFORMS = new Map([
@@ -14,7 +17,11 @@ const PLATFORMS = new Map([
   ['TimeoutError', rpc.RPC_TIMEOUT],
 ]);
 
-/** What became of the work, in the words of the other side if it has any. @param {abp.Fate} fate @param {unknown} told */
+/**
+ * What became of the work, in the words of the other side if it has any.
+ * @param {abp.Fate} fate
+ * @param {unknown} told
+ */
 function became(fate, told) {
   const outcome = getOwn(told, 'outcome');
   if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
@@ -22,7 +29,10 @@ function became(fate, told) {
   return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }
 
-/** What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody else may want to hear. */
+/**
+ * What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody
+ * else may want to hear.
+ */
 const ASKING = /** @type {const} */ (['onProgress', 'onPartialResult', 'resetTimeoutOnProgress']);
 
 /** It is its own abort listener, so no closure is needed. */
@@ -60,8 +70,10 @@ export class MadeCall {
   }
 
   /**
-   * @param {abp.Outcome} outcome @param {Answer | undefined} answer the other side's, if it settles the call
-   * @param {number | undefined} timeout the one that passed, in ms @param {abp.Fate} fate what became of its work, unless the other side says it
+   * @param {abp.Outcome} outcome
+   * @param {Answer | undefined} answer the other side's, if it settles the call
+   * @param {number | undefined} timeout the one that passed, in ms
+   * @param {abp.Fate} fate what became of its work, unless the other side says it
    */
   settle(outcome, answer, timeout, fate) {
     if (answer && 'thrown' in answer) return this.fail(answer.thrown);
@@ -80,9 +92,10 @@ export class MadeCall {
   }
 
   /**
-   * The error of a cancelled call: the signal's own reason, if the caller made that error itself, or else an RpcError with the other
-   * side's answer as its cause. Without a fate it was not sent.
-   * @param {abp.Fate} [fate] @param {RpcError} [cause]
+   * The error of a cancelled call: the signal's own reason, if the caller made that error itself,
+   * or else an RpcError with the other side's answer as its cause. Without a fate it was not sent.
+   * @param {abp.Fate} [fate]
+   * @param {RpcError} [cause]
    */
   cancelled(fate = abp.FATE_UNSTARTED, cause = undefined) {
     const reason = this.signal?.reason;
@@ -94,7 +107,10 @@ export class MadeCall {
     return this.peer.error(platforms ?? rpc.RPC_CANCELLED, more);
   }
 
-  /** It is over with an error, its own or that of the core. @param {unknown} error */
+  /**
+   * It is over with an error, its own or that of the core.
+   * @param {unknown} error
+   */
   fail(error) {
     offAbort(this.signal, this);
     this.reject(error);

@@ -9,9 +9,12 @@ import * as rpc from './rpc-boundary.js';
 const ANSWERS = ['id', 'result', 'error'];
 
 /**
- * Reads a message. Returns what it says, or an error if it is not a message. Throws if a getter throws.
- * @param {unknown} received @param {boolean} unversioned whether `jsonrpc` may be missing
- * @returns {rpc.RpcError | { id: unknown, method: string, params: unknown, answer?: import('./made-call.js').Answer }}
+ * Reads a message. Returns what it says, or an error if it is not a message. Throws if a getter
+ * throws.
+ * @param {unknown} received
+ * @param {boolean} unversioned whether `jsonrpc` may be missing
+ * @returns {rpc.RpcError | { id: unknown, method: string, params: unknown,
+ *   answer?: import('./made-call.js').Answer }}
  */
 export function readMessage(received, unversioned) {
   if (Array.isArray(received)) return rpc.RPC_BATCH;
@@ -28,7 +31,10 @@ export function readMessage(received, unversioned) {
   return { id, method: '', params, answer: fine ? { result } : { error } };
 }
 
-/** A request or a notification. @param {{ id?: number, method: string, params: unknown }} says */
+/**
+ * A request or a notification.
+ * @param {{ id?: number, method: string, params: unknown }} says
+ */
 export const message = ({ id, method, params }) => ({
   jsonrpc: '2.0',
   ...(id !== undefined && { id }),
@@ -36,16 +42,25 @@ export const message = ({ id, method, params }) => ({
   ...(params !== undefined && { params }),
 });
 
-/** Whether something is a message, or a batch of them: a window has other traffic, too. @param {unknown} data */
+/**
+ * Whether something is a message, or a batch of them: a window has other traffic, too.
+ * @param {unknown} data
+ */
 export const isMessage = (data) =>
   getOwn(Array.isArray(data) ? data[0] : data, 'jsonrpc') === '2.0';
 
 /** Messages that a batch may have. */
 export const MAX_BATCH = 1024;
 
-/** Collects the answers to a batch of requests, which are sent together. One version of MCP has batches. */
+/**
+ * Collects the answers to a batch of requests, which are sent together. One version of MCP has
+ * batches.
+ */
 export class Batch {
-  /** Who may still add an answer: its calls and, while it is being read, itself. @type {Set<unknown>} */
+  /**
+   * Who may still add an answer: its calls and, while it is being read, itself.
+   * @type {Set<unknown>}
+   */
   open = new Set([this]);
   /** @type {object[]} */
   answers = [];
@@ -56,7 +71,11 @@ export class Batch {
     this.#send = send;
   }
 
-  /** A call has an answer, or will not get one; or the batch was read. @param {unknown} call @param {object} [answer] */
+  /**
+   * A call has an answer, or will not get one; or the batch was read.
+   * @param {unknown} call
+   * @param {object} [answer]
+   */
   ended(call, answer) {
     if (!this.open.delete(call)) return;
     if (answer) this.answers.push(answer);
@@ -65,10 +84,12 @@ export class Batch {
 }
 
 /**
- * A message could not be sent although `post` had accepted it: a request is answered in the other side's place, an answer replaced by
- * an error.
- * @param {unknown} message @param {unknown} cause
- * @param {import('../../../js/transports/receiver.js').Receiver & import('../../../js/transports/transport.js').Transport} channel
+ * A message could not be sent although `post` had accepted it: a request is answered in the other
+ * side's place, an answer replaced by an error.
+ * @param {unknown} message
+ * @param {unknown} cause
+ * @param {import('../../../js/transports/receiver.js').Receiver
+ *   & import('../../../js/transports/transport.js').Transport} channel
  */
 export function answerUnsent(message, cause, channel) {
   const id = getOwn(message, 'id');

@@ -1,4 +1,7 @@
-/** Results that a handler makes part by part: LSP's partial results, joined for callers that did not ask for parts. */
+/**
+ * Results that a handler makes part by part: LSP's partial results, joined for callers that did not
+ * ask for parts.
+ */
 import { breathe } from '../../../js/common/breathe.js';
 import { Collection, Iteration } from '../../../js/common/iteration.js';
 import { abortError } from '../../../js/common/signals.js';
@@ -8,7 +11,9 @@ export { Iteration };
 
 /**
  * Sends all parts of a call's result, or joins them. Returns the result.
- * @param {import('./peer.js').Peer} peer @param {import('./received-call.js').ReceivedCall} call @param {Iteration} iteration of what its handler returned
+ * @param {import('./peer.js').Peer} peer
+ * @param {import('./received-call.js').ReceivedCall} call
+ * @param {Iteration} iteration of what its handler returned
  */
 export async function resultOfParts(peer, call, iteration) {
   const wanted = peer.dialect.progress?.wanted(call.params, 'onPartialResult');
@@ -21,15 +26,18 @@ export async function resultOfParts(peer, call, iteration) {
     await breathe();
   });
   if (!returned) throw abortError(call.reason);
-  // What it returns in spite of a cancel is its result, as with any handler; of nothing, its parts are none.
+  // What it returns in spite of a cancel is its result, as with any handler; of nothing, its parts
+  // are none.
   const isLate = call.aborted && value === undefined;
   return collection && !isLate ? joinParts(collection.chunks, value) : value;
 }
 
 /**
- * The result that parts are together, as LSP appends them: lists one after the other, objects member by member. If they cannot be
- * joined, what the handler returned or, if that is nothing, the list of the parts.
- * @param {unknown[]} parts @param {unknown} last what the handler returned
+ * The result that parts are together, as LSP appends them: lists one after the other, objects
+ * member by member. If they cannot be joined, what the handler returned or, if that is nothing, the
+ * list of the parts.
+ * @param {unknown[]} parts
+ * @param {unknown} last what the handler returned
  */
 function joinParts(parts, last) {
   if (!parts.length) return last;
@@ -38,7 +46,11 @@ function joinParts(parts, last) {
   return all.every((part) => append(whole, part)) ? whole : (last ?? parts);
 }
 
-/** Appends a part to what is there, with the lists and objects in it. False if it cannot be. @param {any} whole @param {unknown} part */
+/**
+ * Appends a part to what is there, with the lists and objects in it. False if it cannot be.
+ * @param {any} whole
+ * @param {unknown} part
+ */
 function append(whole, part) {
   if (Array.isArray(part)) {
     // Completions may be an object with items, and then lists of more of them.
@@ -60,6 +72,10 @@ function append(whole, part) {
   return true;
 }
 
-/** Sets members, whatever their names. @param {object} object @param {object} members */
+/**
+ * Sets members, whatever their names.
+ * @param {object} object
+ * @param {object} members
+ */
 const define = (object, members) =>
   Object.defineProperties(object, Object.getOwnPropertyDescriptors({ ...members }));

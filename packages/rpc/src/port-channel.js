@@ -17,9 +17,10 @@ import { Receiver } from '../../../js/transports/receiver.js';
  */
 
 /**
- * A port to another of ours, or what has a port's form: the messages of a turn go together, and either side hears
- * when the other's document goes. (A port to anybody else is `portTransport`'s.)
- * @param {MessagePort | Worker | NodeWorker | typeof globalThis} port in a worker, its own scope or Node's `parentPort`
+ * A port to another of ours, or what has a port's form: the messages of a turn go together, and
+ * either side hears when the other's document goes. (A port to anybody else is `portTransport`'s.)
+ * @param {MessagePort | Worker | NodeWorker | typeof globalThis} port in a worker, its own scope or
+ *   Node's `parentPort`
  * @param {() => void} [closed] called when it closes, in place of closing the port
  * @returns {Transport}
  */
@@ -37,7 +38,10 @@ class PortChannel extends Receiver {
   /** Made when somebody listens. @type {Transport | undefined} */
   #transport;
 
-  /** @param {any} port @param {() => void} [closed] */
+  /**
+   * @param {any} port
+   * @param {() => void} [closed]
+   */
   constructor(port, closed = () => port.close?.()) {
     super();
     this.#port = port;
@@ -71,12 +75,18 @@ class PortChannel extends Receiver {
     this.#transport.onMessage = (data) => this.#heard(data);
   }
 
-  /** @param {unknown} message @param {Transferable[]} [transfer] */
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
   post(message, transfer) {
     if (!this.stopped) this.#writer.add(FrameKind.MESSAGE, 0, undefined, message, transfer);
   }
 
-  /** Tells the other side, if it is there. @override */
+  /**
+   * Tells the other side, if it is there.
+   * @override
+   */
   end() {
     globalThis.window?.removeEventListener('pagehide', this.#leave);
     this.#writer.flush();

@@ -3,12 +3,16 @@ import { Inflow } from '../../../js/common/inflow.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { sizeOf } from '../../../js/common/value-size.js';
 
-/** Bytes of parts that may wait to be read: the protocols have no flow control. Each part counts as at least 64. */
+/**
+ * Bytes of parts that may wait to be read: the protocols have no flow control. Each part counts as
+ * at least 64.
+ */
 const MAX_UNREAD = 2 ** 26;
 
 /**
- * The parts of a result, in order. Where none came, the result is the only part. `next` rejects as the request does,
- * after the parts that came before; `return` cancels the request if it still runs.
+ * The parts of a result, in order. Where none came, the result is the only part. `next` rejects as
+ * the request does, after the parts that came before; `return` cancels the request if it still
+ * runs.
  * @template [T=any] its parts
  * @extends {Inflow<T>}
  */
@@ -27,7 +31,8 @@ export class RequestStream extends Inflow {
     const { controller, release } = followSignal(signal);
     this.#controller = controller;
     /**
-     * The result that came at the end, which is empty where parts came before it. Rejects as a request does; that need not be looked at.
+     * The result that came at the end, which is empty where parts came before it. Rejects as a
+     * request does; that need not be looked at.
      * @type {Promise<any>}
      */
     this.result = begin({
@@ -56,12 +61,19 @@ export class RequestStream extends Inflow {
     if (this.#unread > MAX_UNREAD) this.#controller.abort(new RangeError(why));
   }
 
-  /** @override @protected @param {number} size */
+  /**
+   * @override
+   * @protected
+   * @param {number} size
+   */
   onRead(size) {
     this.#unread -= size;
   }
 
-  /** @override @protected */
+  /**
+   * @override
+   * @protected
+   */
   onLeave() {
     this.#unread = 0;
     this.#controller.abort();

@@ -1,4 +1,7 @@
-/** JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not known here. */
+/**
+ * JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not
+ * known here.
+ */
 import deflated from '../../../dist/rpc-wasm.js';
 import { Core } from '../../../js/driver/core.js';
 import { CoreModule } from '../../../js/driver/module.js';
@@ -14,33 +17,46 @@ const module = new CoreModule(
   rpc.ABI,
 );
 
-/** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+/**
+ * Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. See
+ * {@link CoreModule.load}.
+ */
 export const ready = () => module.load();
 
 /**
- * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/abp_rpc.h.
+ * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in
+ *   src/abp_rpc.h.
  * @property {number} [maxCalls] requests in flight in each direction (4096)
- * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn (maxCalls)
+ * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn
+ *   (maxCalls)
  * @property {number} [remembered] ended requests whose outcome and late answers are known (1024)
  * @property {number} [rememberFor] and for how long, in ms (300000)
  * @property {number} [grace] how long a cancelled request is waited for, in ms (5000)
  * @property {number} [maxIdLength] bytes of an id that is a text (256); no more than 256 characters
- * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of what
+ *   comes after 2^31
  */
 
 /** The length of a text that is too long for an id, or not well-formed. */
 const NOT_WRITTEN = 2 ** 32 - 1;
 
 /**
- * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its length.
+ * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its
+ * length.
  * @extends {Core<'abp_peer', rpc.Exports, rpc.Config>}
  */
 export class PeerCore extends Core {
-  /** @param {rpc.Dialect} dialect @param {Limits} [limits] */
+  /**
+   * @param {rpc.Dialect} dialect
+   * @param {Limits} [limits]
+   */
   constructor(dialect, limits = {}) {
     super(module, rpc.CONFIG, { ...limits, dialect });
     const { x, pointer } = this;
-    /** A word of the dialect, if it has that. @param {number} at */
+    /**
+     * A word of the dialect, if it has that.
+     * @param {number} at
+     */
     const word = (at) => this.instance.readTerminated(at) || undefined;
     const stopWord = (/** @type {rpc.StopWord} */ which) => word(x.stop_word(pointer, which));
     this.dialect = dialect;
@@ -84,7 +100,11 @@ export class PeerCore extends Core {
     return [id === null ? rpc.ID_NULL : rpc.ID_OTHER, 0];
   }
 
-  /** Hands over a cancel that has come. @param {unknown} id @param {unknown} reason */
+  /**
+   * Hands over a cancel that has come.
+   * @param {unknown} id
+   * @param {unknown} reason
+   */
   cancelReceived(id, reason) {
     const [type, value] = this.id(id);
     const at = type === rpc.ID_TEXT && value !== NOT_WRITTEN ? value : 0;
@@ -94,19 +114,26 @@ export class PeerCore extends Core {
   }
 
   /**
-   * What became of the work of a request that was received, as long as it is remembered; if that is FATE_RUNNING, `call` is its handle.
+   * What became of the work of a request that was received, as long as it is remembered; if that is
+   * FATE_RUNNING, `call` is its handle.
    * @param {unknown} id
    */
   became(id) {
     return /** @type {Fate} */ (this.x.became(this.pointer, ...this.id(id)) & 255);
   }
 
-  /** Whether a request whose handler has settled is still to be answered. @param {rpc.Handle} call */
+  /**
+   * Whether a request whose handler has settled is still to be answered.
+   * @param {rpc.Handle} call
+   */
   isPending(call) {
     return this.x.pending(this.pointer, call) === 1;
   }
 
-  /** Whether its handler works and nobody has asked it to stop. @param {rpc.Handle} call */
+  /**
+   * Whether its handler works and nobody has asked it to stop.
+   * @param {rpc.Handle} call
+   */
   isRunning(call) {
     return this.x.running(this.pointer, call) === 1;
   }
@@ -116,7 +143,10 @@ export class PeerCore extends Core {
     return this.x.closed(this.pointer) === 1;
   }
 
-  /** The error on the wire for a code of the core. It is there after the end, too. @param {rpc.RpcError} error */
+  /**
+   * The error on the wire for a code of the core. It is there after the end, too.
+   * @param {rpc.RpcError} error
+   */
   error(error) {
     const message = this.instance.readTerminated(this.x.error_message(error));
     return { code: this.x.error_code(this.dialect, error), message };
@@ -131,7 +161,10 @@ export class PeerCore extends Core {
     return counters;
   }
 
-  /** Whether an error is answered with `id: null`. @param {rpc.RpcError} error */
+  /**
+   * Whether an error is answered with `id: null`.
+   * @param {rpc.RpcError} error
+   */
   hasNoId(error) {
     return this.x.error_has_no_id(error) === 1;
   }

@@ -1,16 +1,19 @@
 /**
  * From a page to the app in its iframe and back, for a protocol without a handshake of its own.
  *
- * A message counts only with the exact origin, the right source and `isTrusted`. Until each side knows that the other runs this
- * library, too, they send only the protocol's messages, and these words, which are none, so that others ignore them:
+ * A message counts only with the exact origin, the right source and `isTrusted`. Until each side
+ * knows that the other runs this library, too, they send only the protocol's messages, and these
+ * words, which are none, so that others ignore them:
  *
  *   app   here {document}          a document has loaded, and this is its mark
  *   host  hello {to}               may be answered with a port
- *   app   offer {to, document}     with a port that this document made, so that nobody else holds its other end
+ *   app   offer {to, document} with a port that this document made, so that nobody else holds its
+ *         other end
  *   host  taken {to}               the host's last word on the window: from now on it uses the port
  *   app   moved {document}         and so does the app
  *
- * A side reads from the port once the other has sent its last word on the window, so that no message overtakes another.
+ * A side reads from the port once the other has sent its last word on the window, so that no
+ * message overtakes another.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
@@ -36,17 +39,18 @@ const MAX_EARLY_MESSAGES = 1024;
 
 /**
  * @typedef {object} HostOptions What a page that embeds another may be given.
- * @property {string} origin the app's exact origin; `'null'` is a sandboxed iframe, which must run this library too:
- *   it is only spoken to by the port that it offers
- * @property {boolean} [loaded] whether the app listens already, so that the host may send at once (false)
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to window messages, readable in the browser's tools, also
- *   where both sides are ours (`'frames'`)
+ * @property {string} origin the app's exact origin; `'null'` is a sandboxed iframe, which must run
+ *   this library too: it is only spoken to by the port that it offers
+ * @property {boolean} [loaded] whether the app listens already, so that the host may send at once
+ *   (false)
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to window messages, readable in the
+ *   browser's tools, also where both sides are ours (`'frames'`)
  */
 
 /**
  * @typedef {object} AppOptions What an embedded page may be given.
- * @property {readonly string[]} [origins] the exact origins that the host may have; nothing is sent to others. Without
- *   them it is whoever embeds this page
+ * @property {readonly string[]} [origins] the exact origins that the host may have; nothing is sent
+ *   to others. Without them it is whoever embeds this page
  * @property {Window} [host] its window (`parent`)
  * @property {'frames' | 'none'} [upgrade] as above
  */
@@ -59,11 +63,13 @@ const APP_OPTIONS = { host: 'an object', origins: 'an object', upgrade: '"frames
 /**
  * From a host page to the app in its iframe, or in a window that it opened.
  *
- * What is posted before the app has spoken or loaded waits, since a document that loads hears nothing. An iframe
- * that is reloaded, navigated or removed closes the channel: a new document needs a new one.
+ * What is posted before the app has spoken or loaded waits, since a document that loads hears
+ * nothing. An iframe that is reloaded, navigated or removed closes the channel: a new document
+ * needs a new one.
  * @param {HTMLIFrameElement | Window | null} target
  * @param {HostOptions} options
- * @returns {Transport & { readonly isReplaced: boolean }} `isReplaced`: it ended because another document was loaded
+ * @returns {Transport & { readonly isReplaced: boolean }} `isReplaced`: it ended because another
+ *   document was loaded
  */
 export const windowChannel = (target, options) => new HostChannel(target, options);
 
@@ -90,12 +96,18 @@ class WindowChannel extends Receiver {
     way.onMessage = (data, ports) => this.#heard(data, ports);
   }
 
-  /** @param {unknown} message @param {Transferable[]} [transfer] */
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
   post(message, transfer) {
     if (!this.stopped) (this.port ?? this.way).post(message, transfer);
   }
 
-  /** Tells the other side, if there is a port. @override */
+  /**
+   * Tells the other side, if there is a port.
+   * @override
+   */
   end() {
     this.unwatch();
     this.way.close();
@@ -108,12 +120,19 @@ class WindowChannel extends Receiver {
     this.stop();
   }
 
-  /** @param {string} word @param {object} [more] @param {Transferable[]} [transfer] */
+  /**
+   * @param {string} word
+   * @param {object} [more]
+   * @param {Transferable[]} [transfer]
+   */
   say(word, more, transfer) {
     this.way.post({ [WORD]: word, ...more }, transfer, 'greeting');
   }
 
-  /** From now on messages are read from the port. @param {Transport} port */
+  /**
+   * From now on messages are read from the port.
+   * @param {Transport} port
+   */
   listenTo(port) {
     this.#deaf = true;
     port.onClose = (cause) => this.lost(cause);
@@ -121,7 +140,10 @@ class WindowChannel extends Receiver {
     port.onMessage = (message) => this.receive(message);
   }
 
-  /** @param {unknown} data @param {readonly MessagePort[]} ports */
+  /**
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
   #heard(data, ports) {
     const word = getOwn(data, WORD);
     const isOurs = typeof word === 'string';
@@ -142,7 +164,10 @@ class WindowChannel extends Receiver {
    */
   onWord(_word, _data, _ports) {}
 
-  /** Whether a message from the window is delivered at once. @param {unknown} _data */
+  /**
+   * Whether a message from the window is delivered at once.
+   * @param {unknown} _data
+   */
   believes(_data) {
     return true;
   }
@@ -153,14 +178,20 @@ class HostChannel extends WindowChannel {
   #name = secret();
   /** The mark of the app's document, if it runs this library. @type {unknown} */
   #document;
-  /** Messages that wait until the app listens. @type {[unknown, Transferable[] | undefined][] | undefined} */
+  /**
+   * Messages that wait until the app listens.
+   * @type {[unknown, Transferable[] | undefined][] | undefined}
+   */
   #waiting = [];
   /** What a sandboxed app sent by the window. @type {unknown[]} */
   #early = [];
   #opaque;
   #upgrade;
   #iframe;
-  /** The document to which messages are sent, if it is one of this page's own origin. @type {Document | null} */
+  /**
+   * The document to which messages are sent, if it is one of this page's own origin.
+   * @type {Document | null}
+   */
   #shown = null;
   #timer;
   /** Whether the app sent something before its document was complete. */
@@ -168,7 +199,10 @@ class HostChannel extends WindowChannel {
   /** Whether it ended because the frame, or this page, shows another document. */
   isReplaced = false;
 
-  /** @param {HTMLIFrameElement | Window | null} target @param {HostOptions} options */
+  /**
+   * @param {HTMLIFrameElement | Window | null} target
+   * @param {HostOptions} options
+   */
   constructor(target, options) {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
@@ -192,7 +226,11 @@ class HostChannel extends WindowChannel {
     if (loaded) this.#release();
   }
 
-  /** @override @param {unknown} message @param {Transferable[]} [transfer] */
+  /**
+   * @override
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
   post(message, transfer) {
     if (this.#waiting) this.#waiting.push([message, transfer]);
     else super.post(message, transfer);
@@ -206,10 +244,11 @@ class HostChannel extends WindowChannel {
 
   /** The frame has loaded a document, or fired `load` for another reason. */
   suspect() {
-    // A document that runs this library says what it is: `here`, when it begins, and by its port when it ends.
+    // A document that runs this library says what it is: `here`, when it begins, and by its port
+    // when it ends.
     if (this.port || this.#document !== undefined) return;
-    // Another app cannot be asked, but a document of this page's own origin can be compared. What listened before this event
-    // may have waited for it.
+    // Another app cannot be asked, but a document of this page's own origin can be compared. What
+    // listened before this event may have waited for it.
     if (this.#waiting || this.#spokeEarly) this.#release();
     else if (this.#shown === null || this.#shown !== this.#iframe.contentDocument)
       this.#replaced('Another document is there now');
@@ -232,9 +271,11 @@ class HostChannel extends WindowChannel {
   }
 
   /**
-   * A sandboxed frame that navigates keeps its window and its origin. So messages from the window are only trusted once
-   * the document whose mark nobody else knows has confirmed that it is still there.
-   * @override @param {unknown} data
+   * A sandboxed frame that navigates keeps its window and its origin. So messages from the window
+   * are only trusted once the document whose mark nobody else knows has confirmed that it is still
+   * there.
+   * @override
+   * @param {unknown} data
    */
   believes(data) {
     this.#spokeEarly ||= this.#waiting !== undefined;
@@ -246,7 +287,12 @@ class HostChannel extends WindowChannel {
     return false;
   }
 
-  /** @override @param {string} word @param {unknown} data @param {readonly MessagePort[]} ports */
+  /**
+   * @override
+   * @param {string} word
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
   onWord(word, data, ports) {
     const document = getOwn(data, 'document');
     switch (word) {
@@ -291,7 +337,10 @@ export class AppChannel extends WindowChannel {
   #document = secret();
   /** The host to which the port was offered. @type {unknown} */
   #host;
-  /** This side's end of the port, until the host has taken the other. @type {MessagePort | undefined} */
+  /**
+   * This side's end of the port, until the host has taken the other.
+   * @type {MessagePort | undefined}
+   */
   #offered;
   #upgrade;
 
@@ -313,7 +362,11 @@ export class AppChannel extends WindowChannel {
     super.end();
   }
 
-  /** @override @param {string} word @param {unknown} data */
+  /**
+   * @override
+   * @param {string} word
+   * @param {unknown} data
+   */
   onWord(word, data) {
     const to = getOwn(data, 'to');
     if (word === 'hello' && this.#upgrade !== 'none' && !this.port && to !== this.#host) {
@@ -332,8 +385,8 @@ export class AppChannel extends WindowChannel {
 }
 
 /**
- * The origin of the page that embeds this one; undefined if the browser does not say. A page of the same origin can be asked, and
- * some browsers list the origins of the others.
+ * The origin of the page that embeds this one; undefined if the browser does not say. A page of the
+ * same origin can be asked, and some browsers list the origins of the others.
  * @param {Window} host
  */
 function originOf(host) {
@@ -343,9 +396,11 @@ function originOf(host) {
 }
 
 /**
- * From an app to its host, whose origin is one of several, or not known at all, until it has sent something. As long as this page
- * lives, that window has the same document: a page dies with the one that embeds it.
- * @param {Window} host @param {readonly string[]} [origins] without them: whoever it is
+ * From an app to its host, whose origin is one of several, or not known at all, until it has sent
+ * something. As long as this page lives, that window has the same document: a page dies with the
+ * one that embeds it.
+ * @param {Window} host
+ * @param {readonly string[]} [origins] without them: whoever it is
  */
 function hostTransport(host, origins) {
   let possible = origins && [...new Set(origins)];
@@ -358,10 +413,14 @@ function hostTransport(host, origins) {
   };
   addEventListener('message', hear);
   const transport = Object.assign(new Receiver(), {
-    /** The browser delivers a message only for the origin that the host has. @type {Transport['post']} */
+    /**
+     * The browser delivers a message only for the origin that the host has.
+     * @type {Transport['post']}
+     */
     post(message, transfer) {
       if (transport.stopped) return;
-      // Until the origin is known, nothing is posted but what may be read by anybody. No target names an opaque one.
+      // Until the origin is known, nothing is posted but what may be read by anybody. No target
+      // names an opaque one.
       const targets = possible ?? [OPAQUE];
       for (const origin of targets)
         host.postMessage(message, {

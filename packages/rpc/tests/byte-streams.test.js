@@ -1,4 +1,5 @@
-// JSON-RPC messages in streams of bytes: framed by lines and by Content-Length, in Node's streams and the web's.
+// JSON-RPC messages in streams of bytes: framed by lines and by Content-Length, in Node's streams
+// and the web's.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
@@ -216,7 +217,8 @@ for (const framing of [LINES, HEADERS]) {
     test('that a source which cannot pause gives at once take time in proportion to their number', async () => {
       const readable = Object.assign(new EventEmitter(), { destroy() {} });
       const { reached } = open(framing, { maxMessage: 128 }, { readable });
-      // The rest waits for other turns. With a copy of what waits for each, it would be a quarter of a terabyte.
+      // The rest waits for other turns. With a copy of what waits for each, it would be a quarter
+      // of a terabyte.
       readable.emit('data', framed(framing, ...Array(2000).fill('0')));
       const piece = framed(framing, JSON.stringify('x'.repeat(125)));
       for (let i = 0; i < 2 ** 16; i++) readable.emit('data', piece);

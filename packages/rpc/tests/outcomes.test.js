@@ -125,7 +125,10 @@ for (const dialect of ANSWERING)
     assert.deepEqual(other.data, { outcome: 'failed' });
   });
 
-/** A peer of MCP whose handlers do as their params say, and one that asks it what became of its requests. */
+/**
+ * A peer of MCP whose handlers do as their params say, and one that asks it what became of its
+ * requests.
+ */
 function asked(t, options = {}) {
   const { a, b, sent } = peerPair('mcp', options);
   t.after(() => (a.close(), b.close()));

@@ -1,4 +1,6 @@
-/** Results that a handler streams: LSP's partial results, and what callers that ask for none get. */
+/**
+ * Results that a handler streams: LSP's partial results, and what callers that ask for none get.
+ */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';

@@ -1171,7 +1171,8 @@ test('a plain abort and AbortSignal.timeout() tell what the other side answered'
   const timer = new AbortController();
   const timed = outcome(a.request('slow', { n: 1 }, { signal: timer.signal }));
   await started[1].opened;
-  timer.abort(new DOMException('The operation timed out', 'TimeoutError')); // as AbortSignal.timeout() does
+  // As AbortSignal.timeout() does.
+  timer.abort(new DOMException('The operation timed out', 'TimeoutError'));
   const errors = [(await aborted).err, (await timed).err];
   assert.deepEqual(
     errors.map(({ name, code, data, cause }) => [name, code, data.outcome, cause.data]),

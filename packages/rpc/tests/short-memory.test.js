@@ -1,4 +1,5 @@
-// A core that cannot have more memory: what does not fit is refused with a typed error, and what runs goes on.
+// A core that cannot have more memory: what does not fit is refused with a typed error, and what
+// runs goes on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limitMemory } from '../../../tests/support/little-memory.js';
@@ -7,8 +8,8 @@ limitMemory();
 const { outcome, peerPair } = await import('./support/rpc.js');
 
 /**
- * Two peers; the second one echoes, or works until it is asked to stop. They are closed with the test: while ports are open, a process whose
- * test has failed does not end, and says nothing.
+ * Two peers; the second one echoes, or works until it is asked to stop. They are closed with the
+ * test: while ports are open, a process whose test has failed does not end, and says nothing.
  * @param {import('node:test').TestContext} t
  */
 function pair(t) {

@@ -1,6 +1,6 @@
 /**
- * What stops a request besides its dialect's cancel, and what ends with it: two ends over a port, and what was told beside
- * what was done.
+ * What stops a request besides its dialect's cancel, and what ends with it: two ends over a port,
+ * and what was told beside what was done.
  */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
@@ -41,7 +41,7 @@ function agents(t, dialect, method = 'session/prompt', options = {}) {
   return { ...pair, done, began, running };
 }
 
-// --- ACP: `session/cancel` ---------------------------------------------------------------------------
+// --- ACP: `session/cancel` -----------------------------------------------------------------------
 
 test('acp: session/cancel stops the prompts of its session, and of no other', async (t) => {
   const { a, b, done, running } = agents(t, 'acp');
@@ -329,7 +329,7 @@ test('acp: notifications that are sent before the core is loaded keep their orde
   assert.ok(running);
 });
 
-// --- LSP: `window/workDoneProgress/cancel` -------------------------------------------------------------
+// --- LSP: `window/workDoneProgress/cancel` -------------------------------------------------------
 
 test('lsp: the token of a request stops it, whatever its method; other tokens do not', async (t) => {
   const { a, b, done, running } = agents(t, 'lsp', 'workspace/symbol');
@@ -395,7 +395,7 @@ test('lsp: cancelling a request that has a token sends its cancel beside; one wi
   assert.equal(sent('a2b').filter(({ method }) => method === '$/cancelRequest').length, 3);
 });
 
-// --- What a handler asks ends with its request ----------------------------------------------------------
+// --- What a handler asks ends with its request ---------------------------------------------------
 
 for (const dialect of ['acp', 'lsp', 'mcp']) {
   for (const waits of [undefined, true, false])
@@ -534,7 +534,7 @@ test('lsp: parts and progress of a question that was stopped are late', async (t
   assert.equal(peer.counters.late, 2);
 });
 
-// --- MCP: `tasks/cancel` --------------------------------------------------------------------------------
+// --- MCP: `tasks/cancel` -------------------------------------------------------------------------
 
 /** A server whose `tools/call` is answered with a task that works until its signal fires. */
 function taskServer(t, { answer = (taskId) => ({ task: { taskId, status: 'working' } }) } = {}) {

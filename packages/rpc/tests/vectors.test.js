@@ -1,9 +1,10 @@
 /**
- * What real SDKs put on the wire, replayed against our peer on either side: what it says in that place must be
- * the same, apart from the numbers of its own requests and the order of members.
+ * What real SDKs put on the wire, replayed against our peer on either side: what it says in that
+ * place must be the same, apart from the numbers of its own requests and the order of members.
  *
- * A recording tells what each side's program did: it made these requests, in the handler of that one; it fired
- * this signal; its handler answered so. The test does just that to our peer, and feeds it what the other side said.
+ * A recording tells what each side's program did: it made these requests, in the handler of that
+ * one; it fired this signal; its handler answered so. The test does just that to our peer, and
+ * feeds it what the other side said.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -33,13 +34,19 @@ const cancelled = ({ method, params }) =>
   CANCEL.test(method) ? (params.requestId ?? params.id) : undefined;
 const timedOut = (message) => /Request timed out$/.test(message.params?.reason ?? '');
 
-/** The two SDKs of MCP say in different words that a request took too long; ours says it in the first one's. */
+/**
+ * The two SDKs of MCP say in different words that a request took too long; ours says it in the
+ * first one's.
+ */
 const comparable = (message) =>
   timedOut(message)
     ? { ...message, params: { ...message.params, reason: 'Request timed out' } }
     : message;
 
-/** What our peer says, without what is its own: what became of the work of a request that was stopped. */
+/**
+ * What our peer says, without what is its own: what became of the work of a request that was
+ * stopped.
+ */
 function asOthers(message) {
   const { outcome, ...data } = message.error?.data ?? {};
   if (outcome === undefined) return message;
@@ -49,8 +56,9 @@ function asOthers(message) {
 }
 
 /**
- * What our client says where the recorded one sent only `$/cancel_request` for a prompt: `session/cancel` beside it, since
- * agents may know only that, and with it, as ACP demands, the answer to what asks for permission.
+ * What our client says where the recorded one sent only `$/cancel_request` for a prompt:
+ * `session/cancel` beside it, since agents may know only that, and with it, as ACP demands, the
+ * answer to what asks for permission.
  */
 function withSessionCancel(lines) {
   const of = (id) => lines.find(({ msg }) => isRequest(msg) && msg.id === id)?.msg;
@@ -134,7 +142,8 @@ class Replay {
     const target = this.made.get(cancels);
     if (target) {
       const parent = this.handled();
-      // A clock does it, or our peer does, for what was asked on behalf of a request that was cancelled.
+      // A clock does it, or our peer does, for what was asked on behalf of a request that was
+      // cancelled.
       if (target.timed) this.clock.advance(TIMEOUT);
       else if (!parent?.context.signal.aborted) target.controller.abort(message.params.reason);
     } else if (message.method === PROGRESS) {
@@ -172,7 +181,8 @@ class Replay {
         assert.deepEqual(comparable(asOthers(heard)), comparable(this.renumbered(msg, dir)));
       } else {
         this.post(this.renumbered(msg, dir));
-        // Handlers start before the other side says more; a cancel in the same read is another test's.
+        // Handlers start before the other side says more; a cancel in the same read is another
+        // test's.
         await new Promise((resolve) => setImmediate(resolve));
       }
     }

@@ -1,4 +1,7 @@
-/** Checks params and results by the schemas of their capability. Loaded when a capability has one: JSON Schemas with schema.js. */
+/**
+ * Checks params and results by the schemas of their capability. Loaded when a capability has one:
+ * JSON Schemas with schema.js.
+ */
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { standardOf } from './describe.js';
@@ -10,10 +13,23 @@ import { beginAfter } from '../../../js/app/handler.js';
 import { warn } from '../../../js/common/development.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */
-/** @typedef {{ path: string, keyword: string, message: string }} Fault Where a value breaks its schema, and why. */
-/** @typedef {{ value: unknown, faults?: Fault[] }} Checked The value, which its schema may have changed, with its defaults for example; `faults` if it breaks it. */
+/**
+ * @typedef {object} Fault Where a value breaks its schema, and why.
+ * @property {string} path
+ * @property {string} keyword
+ * @property {string} message
+ */
+/**
+ * @typedef {object} Checked The value, which its schema may have changed, with its defaults for
+ *   example; `faults` if it breaks it.
+ * @property {unknown} value
+ * @property {Fault[]} [faults]
+ */
 /** @typedef {(value: unknown) => Checked | Promise<Checked>} Checker */
-/** @typedef {(schema: object, what: string) => Checker} CheckerFor Makes what checks values, called `params` for example. Throws if it is no schema. */
+/**
+ * @typedef {(schema: object, what: string) => Checker} CheckerFor Makes what checks values, called
+ *   `params` for example. Throws if it is no schema.
+ */
 
 /** What params may have where a schema is to check them. */
 const PARAMS = { maxValues: 2 ** 17, maxDepth: 128 };
@@ -39,14 +55,16 @@ export function checkedRun(name, { run: runHandler, inputSchema, outputSchema },
         : checkedResult(runHandler(value, context, call), output);
     if (!input) return run({ value: params });
     try {
-      // A port keeps references, so that what costs a few hundred bytes to send may have millions of values.
+      // A port keeps references, so that what costs a few hundred bytes to send may have millions
+      // of values.
       requireBounded(params, PARAMS);
     } catch (error) {
       const why = `params: ${toErrorObject(error).message}`;
       return unstarted(new AbpError('INVALID_PARAMS', why));
     }
     const checking = input(params);
-    // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's own.
+    // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's
+    // own.
     return 'then' in checking ? beginAfter(call, checking, run) : run(checking);
   };
 }
@@ -91,13 +109,20 @@ const standardCheckerFor = (standard, what) => async (value) => {
   return { value, faults };
 };
 
-/** What is wrong, by the first fault. @param {string} what the values are called @param {Fault[]} faults */
+/**
+ * What is wrong, by the first fault.
+ * @param {string} what the values are called
+ * @param {Fault[]} faults
+ */
 function wordsOf(what, faults) {
   const [{ path, message } = { path: what, message: 'does not match the schema' }] = faults;
   return `${path}: ${message}`;
 }
 
-/** What a caller is told of params that break their schema: not many times as much as it sent. @param {Fault[]} faults */
+/**
+ * What a caller is told of params that break their schema: not many times as much as it sent.
+ * @param {Fault[]} faults
+ */
 function invalidParams(faults) {
   const short = (/** @type {string} */ text) => text.slice(0, MAX_FAULT_LENGTH);
   const details = faults
@@ -107,7 +132,8 @@ function invalidParams(faults) {
 }
 
 /**
- * What a schema makes of a result. The caller cannot do anything about one that breaks it; the handler's author finds that in the console.
+ * What a schema makes of a result. The caller cannot do anything about one that breaks it; the
+ * handler's author finds that in the console.
  * @param {Checker} output
  * @param {unknown} data
  */
@@ -117,7 +143,10 @@ async function checkedData(output, data) {
   throw new TypeError(`The result does not match the outputSchema: ${wordsOf('data', faults)}`);
 }
 
-/** @param {unknown} returning what the handler returns, or a promise of it @param {Checker} [output] */
+/**
+ * @param {unknown} returning what the handler returns, or a promise of it
+ * @param {Checker} [output]
+ */
 async function checkedResult(returning, output) {
   const returned = await returning;
   const responds = isResponse(returned);
@@ -132,8 +161,9 @@ async function checkedResult(returning, output) {
 }
 
 /**
- * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks. It is no generator: such
- * a one would not be stopped before its source has given its next chunk.
+ * What a stream returns is its call's data. If that is nothing, a schema says nothing of its
+ * chunks. It is no generator: such a one would not be stopped before its source has given its next
+ * chunk.
  * @param {unknown} source
  * @param {Checker} output
  */

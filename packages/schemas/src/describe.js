@@ -1,5 +1,6 @@
 /**
- * What agents are told of a capability, whether they can be told, and what checks its params and results.
+ * What agents are told of a capability, whether they can be told, and what checks its params and
+ * results.
  *
  * How it is made: `describe` is called when a capability is given to an app. Schemas of other libraries say themselves as JSON Schema. If
  * there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core knows: js/app/handler.js). JSON
@@ -12,10 +13,16 @@ import { beginAfter } from '../../../js/app/handler.js';
 
 /** @import { Entry, Requirement } from '../../../js/app/registry.js' */
 
-/** Levels of objects in what describes an app. The core reads 64 levels, of which the handshake needs some. */
+/**
+ * Levels of objects in what describes an app. The core reads 64 levels, of which the handshake
+ * needs some.
+ */
 const MAX_DESCRIPTION_DEPTH = 56;
 
-/** What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says nothing of it. */
+/**
+ * What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says
+ * nothing of it.
+ */
 const libraryOptions = {
   unrepresentable: 'any', // zod
   errorMode: 'ignore', // valibot
@@ -76,8 +83,8 @@ export function requireJson(what, value, path, depth = 0) {
 }
 
 /**
- * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it can stand in a handshake. If there are
- * schemas, its calls are checked by them.
+ * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it
+ * can stand in a handshake. If there are schemas, its calls are checked by them.
  * @param {string} name
  * @param {Entry} entry with its schemas as they were given
  * @param {readonly (keyof Entry)[]} shown the members that agents may see, besides its requirements
@@ -111,7 +118,8 @@ export function describe(name, entry, shown) {
   });
   entry.run = (params, context, call) =>
     beginAfter(call, checking(), (checked) => checked(params, context, call));
-  // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
+  // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the
+  // error.
   checking().then(
     (checked) => (entry.run = checked),
     () => {},

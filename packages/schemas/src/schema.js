@@ -1,4 +1,7 @@
-/** Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability has a schema. */
+/**
+ * Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability
+ * has a schema.
+ */
 import { Validator } from '@cfworker/json-schema';
 import { bytesToText } from '../../binary/src/binary.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -10,13 +13,17 @@ import { isRecord } from '../../../js/common/values.js';
 const MAX_COMPARISONS = 2 ** 23;
 
 /**
- * As `checkedRun` of checked.js, which comes with this file, not after it, for a capability that has JSON Schemas.
+ * As `checkedRun` of checked.js, which comes with this file, not after it, for a capability that
+ * has JSON Schemas.
  * @param {string} name
  * @param {import('../../../js/app/registry.js').Entry} entry
  */
 export const checkedRun = (name, entry) => checkedRunBy(name, entry, checkerFor);
 
-/** Of draft 2020-12. What it throws says where a schema is wrong, and why. @type {import('./checked.js').CheckerFor} */
+/**
+ * Of draft 2020-12. What it throws says where a schema is wrong, and why.
+ * @type {import('./checked.js').CheckerFor}
+ */
 function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
@@ -48,7 +55,10 @@ function checkerFor(schema, what) {
   };
 }
 
-/** How many values are compared if each item of each list is compared with each other. @param {unknown} value within bounds */
+/**
+ * How many values are compared if each item of each list is compared with each other.
+ * @param {unknown} value within bounds
+ */
 function comparisonsOf(value) {
   let comparisons = 0;
   requireBounded(value, {}, (list, values) => {
@@ -57,7 +67,10 @@ function comparisonsOf(value) {
   return comparisons;
 }
 
-/** A value in the form in which it is sent over a transport that carries only text. @param {unknown} value */
+/**
+ * A value in the form in which it is sent over a transport that carries only text.
+ * @param {unknown} value
+ */
 function asText(value) {
   requireBounded(value);
   let hasBytes = false;

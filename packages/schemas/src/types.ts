@@ -1,8 +1,9 @@
 /** What schemas say of values, as types. Nothing of this runs. */
 
 /**
- * What we use of a schema that follows Standard Schema, as those of zod, valibot and arktype do. It must also be able to
- * say itself as JSON Schema (Standard JSON Schema), because agents are told what a capability takes.
+ * What we use of a schema that follows Standard Schema, as those of zod, valibot and arktype do. It
+ * must also be able to say itself as JSON Schema (Standard JSON Schema), because agents are told
+ * what a capability takes.
  */
 export interface StandardSchema<Input = any, Output = any> {
   readonly '~standard': {
@@ -33,10 +34,12 @@ type SideOf<S, Side extends string> = Loose<
 /** What a schema takes: a value as its sender writes it. */
 export type InputOf<S> = SideOf<S, 'input'>;
 
-/** What a schema makes of what it takes: defaults are filled in, and texts may have become dates. */
+/**
+ * What a schema makes of what it takes: defaults are filled in, and texts may have become dates.
+ */
 export type OutputOf<S> = SideOf<S, 'output'>;
 
-// --- JSON Schemas that are written as literals ---------------------------------------------------------
+// --- JSON Schemas that are written as literals ---------------------------------------------------
 
 /** Shows what an intersection of objects comes to. */
 type Flat<T> = T extends infer U ? { [K in keyof U]: U[K] } : never;
@@ -45,8 +48,8 @@ type Flat<T> = T extends infer U ? { [K in keyof U]: U[K] } : never;
 type Writable<T> = T extends object ? { -readonly [K in keyof T]: Writable<T[K]> } : T;
 
 /**
- * A member of a type; `unknown` if it has none. Here and below, members are looked up and not matched by `extends`: before
- * TypeScript 6 that fails for a literal with further members.
+ * A member of a type; `unknown` if it has none. Here and below, members are looked up and not
+ * matched by `extends`: before TypeScript 6 that fails for a literal with further members.
  */
 type Member<T, K> = K extends keyof T ? T[K] : unknown;
 
@@ -57,8 +60,9 @@ type Elements<T> = T extends readonly (infer E)[] ? E : never;
 type RequiredBy<S> = Extract<Elements<Member<S, 'required'>>, string>;
 
 /**
- * The type of the values that a JSON Schema (draft 2020-12) accepts, as far as a type can say it: numbers have no bounds,
- * texts no patterns, and `not` and `if` are left out. What the schema does not tell is `unknown`.
+ * The type of the values that a JSON Schema (draft 2020-12) accepts, as far as a type can say it:
+ * numbers have no bounds, texts no patterns, and `not` and `if` are left out. What the schema does
+ * not tell is `unknown`.
  */
 export type FromSchema<S, Root = S> = unknown extends S
   ? unknown
@@ -144,7 +148,10 @@ type FromEach<P, Root> = {
   -readonly [I in keyof P]: FromSchema<P[I], Root>;
 };
 
-/** Members that the schema does not name may be there, as with any type; they have one where `additionalProperties` gives it. */
+/**
+ * Members that the schema does not name may be there, as with any type; they have one where
+ * `additionalProperties` gives it.
+ */
 type FromObject<Properties, Required extends string, Additional, Root> = Flat<
   Pick<FromEach<Properties, Root>, Required & keyof Properties> &
     Partial<Omit<FromEach<Properties, Root>, Required>> & {

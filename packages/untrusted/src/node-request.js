@@ -2,7 +2,11 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { HOW_TO_ALLOW, isPublic } from './addresses.js';
 
-/** Imports a module of Node by a name that bundlers do not see: pages never run this. @param {string} name @returns {Promise<any>} */
+/**
+ * Imports a module of Node by a name that bundlers do not see: pages never run this.
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
 export const node = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
 
 /**
@@ -11,13 +15,17 @@ export const node = (name) => import(/* webpackIgnore: true */ /* @vite-ignore *
  * @param {object} options of Node's `http.request`
  * @param {object} how
  * @param {boolean} [how.allowPrivate] whether addresses may be used that are not public
- * @param {(name: string) => Promise<{ address: string }[]>} [how.lookup] resolves names (the system's resolver)
+ * @param {(name: string) => Promise<{ address: string }[]>} [how.lookup] resolves names (the
+ *   system's resolver)
  * @param {Uint8Array} [how.body]
  * @returns {Promise<any>} Node's `IncomingMessage`. Redirections are not followed
  */
 export async function requestChecked(url, options, { allowPrivate, lookup, body }) {
   const [http, dns] = await Promise.all([url.protocol.slice(0, -1), 'dns/promises'].map(node));
-  /** Resolves a name and checks its addresses; the connection is made to these only. @param {string} name */
+  /**
+   * Resolves a name and checks its addresses; the connection is made to these only.
+   * @param {string} name
+   */
   const addresses = async (name) => {
     /** @type {{ address: string }[]} */
     const found = await (lookup ?? ((host) => dns.lookup(host, { all: true })))(name);
@@ -33,7 +41,11 @@ export async function requestChecked(url, options, { allowPrivate, lookup, body 
     const outgoing = http.request(url, {
       ...options,
       agent: false,
-      /** @param {string} name @param {{ all?: boolean }} options @param {(error: unknown, ...answer: unknown[]) => void} done */
+      /**
+       * @param {string} name
+       * @param {{ all?: boolean }} options
+       * @param {(error: unknown, ...answer: unknown[]) => void} done
+       */
       lookup: (name, { all }, done) =>
         void addresses(name).then(
           (found) => (all ? done(null, found) : done(null, found[0].address, found[0].family)),

@@ -1,4 +1,7 @@
-/** What became of the calls that came by WebMCP, for agents that ask: the browser tells a caller that aborts nothing. */
+/**
+ * What became of the calls that came by WebMCP, for agents that ask: the browser tells a caller
+ * that aborts nothing.
+ */
 import { getOwn } from '../../../js/common/values.js';
 
 /** The tool that tells what became of calls. */
@@ -8,11 +11,18 @@ const MAX_REMEMBERED = 64;
 const MAX_TOLD = 128;
 
 /** @typedef {import('../../../js/common/errors.js').ErrorObject} ErrorObject */
-/** @typedef {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} State `cancelling`: it was cancelled, and its handler has not returned */
+/**
+ * @typedef {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} State `cancelling`: it
+ *   was cancelled, and its handler has not returned
+ */
 /** @typedef {{ state: State, outcome?: string }} Became */
 /**
  * A response without its data.
- * @typedef {{ success: boolean, cancelled?: boolean, error?: ErrorObject, metadata?: { callId?: string, duration?: number, outcome?: string, report?: unknown } }} Ended
+ * @typedef {object} Ended
+ * @property {boolean} success
+ * @property {boolean} [cancelled]
+ * @property {ErrorObject} [error]
+ * @property {{ callId?: string, duration?: number, outcome?: string, report?: unknown }} [metadata]
  */
 
 /**
@@ -23,8 +33,9 @@ const MAX_TOLD = 128;
  * @property {State} state
  * @property {string} startedAt ISO 8601
  * @property {number} [duration] ms
- * @property {string} [outcome] what became of its work, unless it runs or has completed: `unstarted`, `stopped`, `finished`,
- *   `running` (it was cancelled, and has not returned), `unknown` or `failed`
+ * @property {string} [outcome] what became of its work, unless it runs or has completed:
+ *   `unstarted`, `stopped`, `finished`, `running` (it was cancelled, and has not returned),
+ *   `unknown` or `failed`
  * @property {unknown} [report] what its handler had done and what remained, in its own words
  * @property {unknown} [progress] what its handler reported last
  * @property {ErrorObject} [error]
@@ -32,10 +43,15 @@ const MAX_TOLD = 128;
 
 /**
  * The values of a call. `became` tells what became of it; undefined if it is forgotten.
- * @typedef {Pick<CallRecord, 'callId' | 'capability' | 'startedAt' | 'progress'> & { response?: Ended, became: () => Became | undefined }} Logged
+ * @typedef {Pick<CallRecord, 'callId' | 'capability' | 'startedAt' | 'progress'>
+ *   & { response?: Ended, became: () => Became | undefined }} Logged
  */
 
-/** What a response says of its call. @param {Ended} response @returns {Became} */
+/**
+ * What a response says of its call.
+ * @param {Ended} response
+ * @returns {Became}
+ */
 export const saidBy = ({ success, cancelled, metadata }) => ({
   state: success ? 'completed' : cancelled ? 'cancelled' : 'failed',
   outcome: metadata?.outcome,
@@ -48,10 +64,17 @@ export const CANCELLING = { state: 'cancelling', outcome: 'running' };
 /** Keeps the values of calls. What became of them it asks. */
 export class CallLog {
   #next = 0;
-  /** In the order of their start; those that have ended in that of their end. @type {Map<string, Logged>} */
+  /**
+   * In the order of their start; those that have ended in that of their end.
+   * @type {Map<string, Logged>}
+   */
   #calls = new Map();
 
-  /** @param {string} capability @param {Logged['became']} became @returns {Logged} */
+  /**
+   * @param {string} capability
+   * @param {Logged['became']} became
+   * @returns {Logged}
+   */
   begin(capability, became) {
     const callId = `webmcp-${++this.#next}`;
     const call = { callId, capability, startedAt: new Date().toISOString(), became };
@@ -59,7 +82,10 @@ export class CallLog {
     return call;
   }
 
-  /** @param {Logged} call @param {Ended} response */
+  /**
+   * @param {Logged} call
+   * @param {Ended} response
+   */
   end(call, { success, cancelled, error, metadata }) {
     call.response = { success, cancelled, error, metadata };
     this.#calls.delete(call.callId);

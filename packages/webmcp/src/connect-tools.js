@@ -12,7 +12,8 @@ import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 
 /**
  * See packages/webmcp/src/index.js.
- * @param {Document | HTMLIFrameElement} target @param {Parameters<typeof import('./index.js').connectTools>[1]} options
+ * @param {Document | HTMLIFrameElement} target
+ * @param {Parameters<typeof import('./index.js').connectTools>[1]} options
  * @param {(iframe: HTMLIFrameElement) => boolean} isLoaded
  */
 export async function connectTools(target, options, isLoaded) {
@@ -73,8 +74,8 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
 /**
  * Tells when an iframe has lost its document.
  * @param {HTMLIFrameElement} iframe
- * @param {boolean} own whether its `load` is still to come: a document of another site can neither be compared nor asked, and
- *   that is the first after its tools came
+ * @param {boolean} own whether its `load` is still to come: a document of another site can neither
+ *   be compared nor asked, and that is the first after its tools came
  * @param {() => void} lost
  * @returns {() => void} what ends it
  */

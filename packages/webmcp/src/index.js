@@ -1,17 +1,22 @@
 /**
- * What `abp-bridge/webmcp` exports: an app's capabilities as WebMCP tools, and a client of the tools of a page.
+ * What `abp-bridge/webmcp` exports: an app's capabilities as WebMCP tools, and a client of the
+ * tools of a page.
  *
- * How it is made. What few pages need is loaded where a browser, or a polyfill, has `document.modelContext`, or with the first call.
+ * How it is made. What few pages need is loaded where a browser, or a polyfill, has
+ * `document.modelContext`, or with the first call.
  *
- *   tools.js          the tools of an app. Whoever calls them, they are one agent of the app: a client at the other end of a port
+ *   tools.js          the tools of an app. Whoever calls them, they are one agent of the app: a
+ *                     client at the other end of a port
  *   call-log.js       what was called, for agents that ask by the tool `abp.calls`
  *   settled.js        the same for tools of others' making (an entry of its own, which has no core)
- *   connect-tools.js  the other way: the tools of a page as an app of others' making (packages/automation)
+ *   connect-tools.js  the other way: the tools of a page as an app of others' making
+ *                     (packages/automation)
  *
- * A call of a tool: the browser calls `execute` (tools.js), which makes a call of the client. The app's core runs it as any other, and
- * decides what becomes of it. WebMCP drops what is answered to a call that was aborted, so an agent asks `abp.calls`; that asks
- * the app's core by the call's id, as long as it remembers. Held here: what was registered, and the values of the last calls
- * (names, times, errors). No states.
+ * A call of a tool: the browser calls `execute` (tools.js), which makes a call of the client. The
+ * app's core runs it as any other, and decides what becomes of it. WebMCP drops what is answered to
+ * a call that was aborted, so an agent asks `abp.calls`; that asks the app's core by the call's id,
+ * as long as it remembers. Held here: what was registered, and the values of the last calls (names,
+ * times, errors). No states.
  */
 import { requireOptions } from '../../../js/common/check-options.js';
 import { reportError } from '../../../js/common/errors.js';
@@ -22,22 +27,25 @@ export { AbpError } from '../../../js/common/errors.js';
 /** @typedef {import('../../../js/types/app.js').WebMcp} WebMcp */
 /** @typedef {import('./call-log.js').State} CallState */
 /** @typedef {import('../../../js/types/app.js').ServedApp} ExposedApp */
-/** @typedef {import('../../../js/app/registry.js').Registry} Registry The capabilities of an exposed app. */
+/**
+ * @typedef {import('../../../js/app/registry.js').Registry} Registry The capabilities of an exposed
+ *   app.
+ */
 
 /**
  * @typedef {object} WebMcpOptions How capabilities become tools.
- * @property {string[]} [origins] the exact origins of pages whose scripts may see and call the tools, in frames around or
- *   in this one (those of `expose`). Scripts of this page's own origin, the browser's agent and whoever drives the browser
- *   always may
+ * @property {string[]} [origins] the exact origins of pages whose scripts may see and call the
+ *   tools, in frames around or in this one (those of `expose`). Scripts of this page's own origin,
+ *   the browser's agent and whoever drives the browser always may
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<WebMcpOptions>} */
 const OPTIONS = { origins: 'an object' };
 
 /**
- * Makes an app's capabilities WebMCP tools: `expose(definition, { origins, webmcp: webmcp() })`. Each is a tool as long as it
- * is available. Nothing happens, and nothing more is loaded, where there is no `document.modelContext` once the app is
- * ready.
+ * Makes an app's capabilities WebMCP tools: `expose(definition, { origins, webmcp: webmcp() })`.
+ * Each is a tool as long as it is available. Nothing happens, and nothing more is loaded, where
+ * there is no `document.modelContext` once the app is ready.
  * @param {WebMcpOptions} [options]
  * @returns {WebMcp}
  * @throws {AbpError} INVALID_PARAMS if an origin is not exact
@@ -69,23 +77,26 @@ export function webmcp(options = {}) {
 }
 
 /**
- * Connects to the WebMCP tools of this document, or of the one in an iframe, as if they were the capabilities of an app.
- * They may belong to a page that has never heard of this library. Where the page is an app of this protocol, `connect`
- * reaches it better: WebMCP tells neither progress nor what became of a cancelled call.
- * @param {Document | HTMLIFrameElement} target this page's `document`, or an iframe in it with `allow="tools"`, whose
- *   tools are exposed to this page's origin
- * @param {Omit<import('../../../js/agent/client.js').ConnectOptions, 'upgrade'>} options `origin` is the iframe's exact origin;
- *   `timeout` is how long to wait for the first tool (10000 ms)
- * @returns {Promise<import('../../../js/agent/client.js').Client>} rejects with an AbpError: `NOT_SUPPORTED` where the browser has no
- *   WebMCP, `PERMISSION_DENIED` where this document may not use it, `TIMEOUT` where there are no tools
+ * Connects to the WebMCP tools of this document, or of the one in an iframe, as if they were the
+ * capabilities of an app. They may belong to a page that has never heard of this library. Where the
+ * page is an app of this protocol, `connect` reaches it better: WebMCP tells neither progress nor
+ * what became of a cancelled call.
+ * @param {Document | HTMLIFrameElement} target this page's `document`, or an iframe in it with
+ *   `allow="tools"`, whose tools are exposed to this page's origin
+ * @param {Omit<import('../../../js/agent/client.js').ConnectOptions, 'upgrade'>} options `origin`
+ *   is the iframe's exact origin; `timeout` is how long to wait for the first tool (10000 ms)
+ * @returns {Promise<import('../../../js/agent/client.js').Client>} rejects with an AbpError:
+ *   `NOT_SUPPORTED` where the browser has no WebMCP, `PERMISSION_DENIED` where this document may
+ *   not use it, `TIMEOUT` where there are no tools
  */
 export async function connectTools(target, options) {
   const tools = await import('./connect-tools.js');
   return tools.connectTools(target, options, isLoaded);
 }
 
-// --- Which iframes have fired `load` -----------------------------------------------------------------
-// Nothing else tells whether the own `load` of a document of another site is still to come. So this listens from the start.
+// --- Which iframes have fired `load`
+// ----------------------------------------------------------------- Nothing else tells whether the
+// own `load` of a document of another site is still to come. So this listens from the start.
 
 /** The address that each had. @type {WeakMap<EventTarget, string>} */
 const loaded = new WeakMap();
@@ -98,7 +109,8 @@ const hasLoaded = (target) => {
 /** @param {HTMLIFrameElement} iframe */
 const isLoaded = (iframe) =>
   loaded.get(iframe) === iframe.src ||
-  // `load` does not leave a shadow tree. There the browser's own notes tell: it makes them with the `load` of another site's document.
+  // `load` does not leave a shadow tree. There the browser's own notes tell: it makes them with the
+  // `load` of another site's document.
   (iframe.getRootNode() !== document &&
     performance
       .getEntriesByName(iframe.src)

@@ -1,6 +1,7 @@
 /**
- * WebMCP tools that this library did not make, with what it gives its own: a signal, an outcome, a report, and the tool by
- * which an agent asks what became of a call. It needs no core: a tool's own promise decides.
+ * WebMCP tools that this library did not make, with what it gives its own: a signal, an outcome, a
+ * report, and the tool by which an agent asks what became of a call. It needs no core: a tool's own
+ * promise decides.
  */
 import { saysCancelled, toErrorObject } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
@@ -9,21 +10,31 @@ import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './cal
 /** @typedef {import('./call-log.js').CallRecord} CallRecord */
 
 /**
- * @typedef {object} SettledContext What a tool's `execute` is given as its second argument, with all that the browser gives.
- * @property {AbortSignal} signal fires when the agent cancels the call; never in browsers that do not tell
- * @property {(report: { applied?: unknown, remaining?: unknown }) => void} report says what has been done and what remains.
- *   The last one is told with the outcome. It must be JSON of at most 4096 characters, or throws a TypeError
+ * @typedef {object} SettledContext What a tool's `execute` is given as its second argument, with
+ *   all that the browser gives.
+ * @property {AbortSignal} signal fires when the agent cancels the call; never in browsers that do
+ *   not tell
+ * @property {(report: { applied?: unknown, remaining?: unknown }) => void} report says what has
+ *   been done and what remains. The last one is told with the outcome. It must be JSON of at most
+ *   4096 characters, or throws a TypeError
  */
 
-/** A tool for `registerTool`. @typedef {{ name: string, execute: (input: any, context: SettledContext) => unknown }} SettledTool */
+/**
+ * A tool for `registerTool`.
+ * @typedef {object} SettledTool
+ * @property {string} name
+ * @property {(input: any, context: SettledContext) => unknown} execute
+ */
 
 /** Of all tools in this document. */
 const log = new CallLog();
 
 /**
- * Wraps a tool, so that what becomes of its calls is known: `registerTool(settled({ name, execute, … }))`. A call that is not
- * cancelled gives what the tool gives. One that was cancelled gives `{ success: false, cancelled: true, error, metadata:
- * { callId, outcome, report } }`, where the browser lets it through; {@link callsTool} tells it in any case.
+ * Wraps a tool, so that what becomes of its calls is known:
+ * `registerTool(settled({ name, execute, … }))`. A call that is not cancelled gives what the tool
+ * gives. One that was cancelled gives `{ success: false,
+ * cancelled: true, error, metadata: { callId, outcome, report } }`, where the browser lets it
+ * through; {@link callsTool} tells it in any case.
  * @template {SettledTool} T
  * @param {T} tool
  * @returns {Omit<T, 'execute'> & { execute: (input?: any, context?: any) => Promise<unknown> }}
@@ -37,13 +48,18 @@ export function settled(tool) {
 }
 
 /**
- * The tool that tells what became of the calls of wrapped tools: `registerTool(callsTool())`. It tells of every agent's calls,
- * so think twice before it is exposed to other origins.
- * @param {{ name?: string }} [options] `name` is `abp.calls`; a page whose app has such a tool already gives another
+ * The tool that tells what became of the calls of wrapped tools: `registerTool(callsTool())`. It
+ * tells of every agent's calls, so think twice before it is exposed to other origins.
+ * @param {{ name?: string }} [options] `name` is `abp.calls`; a page whose app has such a tool
+ *   already gives another
  */
 export const callsTool = ({ name } = {}) => toolOf(log, name);
 
-/** @param {any} tool @param {unknown} input @param {any} context the browser's */
+/**
+ * @param {any} tool
+ * @param {unknown} input
+ * @param {any} context the browser's
+ */
 async function run(tool, input, context) {
   const signal = /** @type {AbortSignal} */ (context?.signal ?? new AbortController().signal);
   const call = log.begin(tool.name, () =>
@@ -62,7 +78,10 @@ async function run(tool, input, context) {
       report = kept;
     },
   };
-  /** @param {string} [outcome] none is success @param {unknown} [thrown] */
+  /**
+   * @param {string} [outcome] none is success
+   * @param {unknown} [thrown]
+   */
   const ended = (outcome, thrown) => {
     /** @type {import('./call-log.js').Ended} */
     const response = { success: !outcome };

@@ -1,4 +1,5 @@
-// Tools that this library did not make: what their wrapper gives them, and what it tells of their calls.
+// Tools that this library did not make: what their wrapper gives them, and what it tells of their
+// calls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callsTool, settled } from '../src/settled.js';

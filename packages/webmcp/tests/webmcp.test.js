@@ -1,4 +1,5 @@
-// An app's WebMCP tools without a browser: what a `modelContext` is given, and what it hears of calls.
+// An app's WebMCP tools without a browser: what a `modelContext` is given, and what it hears of
+// calls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AbpError, connect, expose } from '../../main/src/index.js';
@@ -9,7 +10,10 @@ import { fired, gate } from '../../rpc/tests/support/rpc.js';
 const A = 'https://a.example';
 const B = 'https://b.example';
 
-/** The lines of the console that match, once there are `count`: what warns is loaded with the first, of whichever test. */
+/**
+ * The lines of the console that match, once there are `count`: what warns is loaded with the first,
+ * of whichever test.
+ */
 const warnings = (t, pattern, count = 1) =>
   new Promise((resolve) => {
     const lines = [];
@@ -44,7 +48,10 @@ class Context {
   }
 }
 
-/** An app whose page has this context, where it has registered its tools. It is closed with the test. */
+/**
+ * An app whose page has this context, where it has registered its tools. It is closed with the
+ * test.
+ */
 async function app(t, capabilities, { context = new Context(), exposedTo = [], limits = {} } = {}) {
   const { port1, port2 } = new MessageChannel();
   const exposed = expose(

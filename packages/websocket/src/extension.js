@@ -1,10 +1,12 @@
 /**
- * Ports of browser extensions (`chrome.runtime.Port`) as transports: between an extension's worker, its pages and its content scripts,
- * and pages or other extensions that it lets in. Browsers send JSON by them, so each message is sent as text, with bytes in base64.
+ * Ports of browser extensions (`chrome.runtime.Port`) as transports: between an extension's worker,
+ * its pages and its content scripts, and pages or other extensions that it lets in. Browsers send
+ * JSON by them, so each message is sent as text, with bytes in base64.
  *
- * How it is made. A port is made to look like a socket, and the transport is that of sockets. A port tells reliably that its other end is
- * gone, but the protocol's signs of life are sent all the same: a browser ends an extension's worker after 30 s without a message, also in
- * the midst of a call.
+ * How it is made. A port is made to look like a socket, and the transport is that of sockets. A
+ * port tells reliably that its other end is gone, but the protocol's signs of life are sent all the
+ * same: a browser ends an extension's worker after 30 s without a message, also in the midst of a
+ * call.
  */
 import { AbpError } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
@@ -15,7 +17,11 @@ import { webSocketTransport } from './index.js';
 /** @import { Prepare, Transport } from '../../../js/transports/transport.js' */
 /** @import { Socket } from './index.js' */
 
-/** @typedef {{ addListener: (heard: (...told: any[]) => void) => void, removeListener: (heard: (...told: any[]) => void) => void }} PortEvent An event of a port. */
+/**
+ * @typedef {object} PortEvent An event of a port.
+ * @property {(heard: (...told: any[]) => void) => void} addListener
+ * @property {(heard: (...told: any[]) => void) => void} removeListener
+ */
 
 /**
  * @typedef {object} ExtensionPort What we use of a `chrome.runtime.Port`.
@@ -29,21 +35,26 @@ import { webSocketTransport } from './index.js';
 
 /**
  * @typedef {object} ServePortsOptions Whom an app serves by ports.
- * @property {string[]} [origins] the exact origins of those who may connect: of web pages, for their content scripts, too, and of
- *   extensions (this extension's own, that is its pages and its worker)
+ * @property {string[]} [origins] the exact origins of those who may connect: of web pages, for
+ *   their content scripts, too, and of extensions (this extension's own, that is its pages and its
+ *   worker)
  * @property {string} [name] that their ports have; other ports are left alone (`'abp-bridge'`)
  */
 
 /** @type {import('../../../js/common/check-options.js').Kinds<ServePortsOptions>} */
 const SERVE_OPTIONS = { name: 'a string', origins: 'an object' };
 
-/** The browser's interface for extensions. @returns {any} */
+/**
+ * The browser's interface for extensions.
+ * @returns {any}
+ */
 const runtime = () => /** @type {any} */ (globalThis).chrome?.runtime;
 
 /**
- * A transport over a port, such as `chrome.runtime.connect({ name: 'abp-bridge' })` returns. For `connect`, wrap it in a function, so that
- * each session gets a port of its own, and a worker that was ended is started again:
- * `connect(() => extensionTransport(chrome.runtime.connect({ name: 'abp-bridge' })), options)`.
+ * A transport over a port, such as `chrome.runtime.connect({ name: 'abp-bridge' })` returns. For
+ * `connect`, wrap it in a function, so that each session gets a port of its own, and a worker that
+ * was ended is started again: `connect(() =>
+ * extensionTransport(chrome.runtime.connect({ name: 'abp-bridge' })), options)`.
  * @param {ExtensionPort} port that nobody else uses
  * @param {import('./index.js').SocketOptions} [options] as those of a socket
  * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
@@ -74,8 +85,8 @@ export function extensionTransport(port, options) {
 }
 
 /**
- * Serves those who connect to this part of an extension. Call it while the script begins: a worker that is started by a connection hears
- * of it only then.
+ * Serves those who connect to this part of an extension. Call it while the script begins: a worker
+ * that is started by a connection hears of it only then.
  * @param {{ accept: (transport: Transport) => void }} app what `expose` returned
  * @param {ServePortsOptions} [options]
  * @returns {() => void} ends it; sessions that have begun go on

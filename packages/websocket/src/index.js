@@ -1,12 +1,13 @@
 /**
- * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON. Bytes are sent as
- * base64, within `BinaryData`; large ones are stored by the app, and sent as a reference (the protocol's
- * `BinaryDataReference`).
+ * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON.
+ * Bytes are sent as base64, within `BinaryData`; large ones are stored by the app, and sent as a
+ * reference (the protocol's `BinaryDataReference`).
  *
- * How it is made. The transport is a Receiver (js/transports), which keeps what comes early and reports the end once. Out: a
- * message is bounded and written by json-text.js, and waits here until the socket is open, or is refused when too much waits
- * already. In: a frame is bounded, parsed, and delivered. A result of an app goes through `prepare` first, which is part of its
- * call. Nothing of a call or a session is known here: the core at either end has that.
+ * How it is made. The transport is a Receiver (js/transports), which keeps what comes early and
+ * reports the end once. Out: a message is bounded and written by json-text.js, and waits here until
+ * the socket is open, or is refused when too much waits already. In: a frame is bounded, parsed,
+ * and delivered. A result of an app goes through `prepare` first, which is part of its call.
+ * Nothing of a call or a session is known here: the core at either end has that.
  */
 import { contentOf, isBlob, replaceBinary, sizeOf } from '../../binary/src/binary.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -29,7 +30,8 @@ const UNREAD = 4008;
 const TOO_LONG = 4009;
 
 /**
- * @typedef {object} Socket What we use of a WebSocket: the browser's, Node's, or that of the package `ws`.
+ * @typedef {object} Socket What we use of a WebSocket: the browser's, Node's, or that of the
+ *   package `ws`.
  * @property {number} readyState
  * @property {number} bufferedAmount
  * @property {(text: string) => void} send
@@ -55,7 +57,10 @@ const TOO_LONG = 4009;
  * @property {{ type: 'bearer' | 'query', token?: string, header?: string }} [auth]
  */
 
-/** @typedef {import('../../../js/transports/transport.js').CallContext} StoreContext The call whose result is stored. */
+/**
+ * @typedef {import('../../../js/transports/transport.js').CallContext} StoreContext The call whose
+ *   result is stored.
+ */
 
 /**
  * @callback Store Stores bytes where the agent can fetch them.
@@ -65,7 +70,8 @@ const TOO_LONG = 4009;
  */
 
 /**
- * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function: each session needs its own socket.
+ * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function:
+ * each session needs its own socket.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
  * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
@@ -91,7 +97,10 @@ class WebSocketTransport extends Receiver {
   /** How many characters they have. */
   #waiting = 0;
 
-  /** @param {string | URL | Socket} target @param {SocketOptions} [options] */
+  /**
+   * @param {string | URL | Socket} target
+   * @param {SocketOptions} [options]
+   */
   constructor(target, options = {}) {
     super();
     requireOptions('webSocketTransport', options, OPTIONS);
@@ -106,9 +115,11 @@ class WebSocketTransport extends Receiver {
     const socket = isAddress ? new WebSocket(target) : target;
     this.#socket = socket;
     this.#options = { maxLength, maxUnsent, store, storeAbove };
-    // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
+    // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would
+    // wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
-    // The listeners are never removed: `ws` ends the process over an `error` event without a listener.
+    // The listeners are never removed: `ws` ends the process over an `error` event without a
+    // listener.
     socket.addEventListener('open', () => {
       for (const text of this.#unsent.splice(0)) socket.send(text);
       this.#waiting = 0;
@@ -126,7 +137,11 @@ class WebSocketTransport extends Receiver {
       this.#fail('The socket is closed: each session needs its own socket');
   }
 
-  /** @param {unknown} message @param {Transferable[]} [_transfer] nothing can be moved @param {MessageKind} [kind] */
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [_transfer] nothing can be moved
+   * @param {MessageKind} [kind]
+   */
   post(message, _transfer, kind) {
     const socket = this.#socket;
     if (this.stopped) return;
@@ -153,7 +168,8 @@ class WebSocketTransport extends Receiver {
   }
 
   /**
-   * Prepares a result for sending: Blobs are read, and large data is stored. This is part of the call: once that is cancelled, nothing is.
+   * Prepares a result for sending: Blobs are read, and large data is stored. This is part of the
+   * call: once that is cancelled, nothing is.
    * @type {Prepare}
    */
   prepare = async (value, { signal, callId }) => {
@@ -209,7 +225,10 @@ class WebSocketTransport extends Receiver {
     this.receive(message, undefined, length);
   }
 
-  /** @param {number} code @param {string} reason */
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
   #giveUp(code, reason) {
     this.#fail(reason, { details: { code, reason } });
     this.#socket.close(code, reason);
@@ -229,16 +248,20 @@ class WebSocketTransport extends Receiver {
   }
 }
 
-/** @param {string} what @param {unknown} cause */
+/**
+ * @param {string} what
+ * @param {unknown} cause
+ */
 const failed = (what, cause) =>
   new AbpError('OPERATION_FAILED', `${what}: ${toErrorObject(cause).message}`, { cause });
 
 /**
- * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a socket to any server,
- * with the user's cookies; only the `Origin` header, which the browser sets, tells which page it is.
+ * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a
+ * socket to any server, with the user's cookies; only the `Origin` header, which the browser sets,
+ * tells which page it is.
  * @param {readonly string[]} origins the exact origins of pages that may
- * @returns {(request: { headers: { origin?: string } }) => boolean} whether a request comes from one of them. A request
- *   without `Origin` does not come from a page, and is refused
+ * @returns {(request: { headers: { origin?: string } }) => boolean} whether a request comes from
+ *   one of them. A request without `Origin` does not come from a page, and is refused
  */
 export function fromOrigins(origins) {
   const allowed = new Set(origins.map((origin) => exactOrigin(origin)));

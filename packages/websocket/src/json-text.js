@@ -14,7 +14,11 @@ let isTold = false;
 /** Whether the message has more than plain data. */
 let isMore = false;
 
-/** @this {any} the object that contains the value @param {string} key @param {unknown} value */
+/**
+ * @this {any} the object that contains the value
+ * @param {string} key
+ * @param {unknown} value
+ */
 function asText(key, value) {
   const own = this[key];
   // A page may have given all lists a `toJSON`.
@@ -30,12 +34,14 @@ function asText(key, value) {
 }
 
 /**
- * Writes a message as JSON, for a transport of your own that carries text. Bytes become `BinaryData` in base64, as over WebSockets.
+ * Writes a message as JSON, for a transport of your own that carries text. Bytes become
+ * `BinaryData` in base64, as over WebSockets.
  * @param {unknown} message the message
  * @param {number} [maxLength] characters that the text may have (33554432)
  * @returns {string}
  * @throws {RangeError} if the text is too long; where that is certain, before it is written
- * @throws {TypeError} if the message cannot be written as JSON, and what `structuredClone` throws if that refuses it
+ * @throws {TypeError} if the message cannot be written as JSON, and what `structuredClone` throws
+ *   if that refuses it
  */
 export function messageToText(message, maxLength = MAX_LENGTH) {
   // A value takes at least two characters: itself and a separator.

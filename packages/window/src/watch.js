@@ -1,4 +1,6 @@
-/** Windows that a page opened, or was opened by. No event tells that one is gone: it is looked at. */
+/**
+ * Windows that a page opened, or was opened by. No event tells that one is gone: it is looked at.
+ */
 import { AbpError } from '../../../js/common/errors.js';
 
 /** How often, in ms. */
@@ -12,7 +14,10 @@ const gone = () =>
     { retryable: false },
   );
 
-/** @param {any} target @throws {AbpError} if it is no window, or one that is gone */
+/**
+ * @param {any} target
+ * @throws {AbpError} if it is no window, or one that is gone
+ */
 export function requireWindow(target) {
   if (typeof target?.postMessage !== 'function')
     throw new AbpError(
@@ -24,7 +29,8 @@ export function requireWindow(target) {
 
 /**
  * Tells when a window is gone.
- * @param {Window} target @param {(why: AbpError) => void} lost called once, in a turn of its own
+ * @param {Window} target
+ * @param {(why: AbpError) => void} lost called once, in a turn of its own
  * @returns {() => void} stops watching
  */
 export function watchWindow(target, lost) {

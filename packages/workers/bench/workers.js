@@ -1,5 +1,6 @@
-// npm run bench:workers: what it takes to stop work that never yields, by its token and by ending its worker, in
-// round trips to a worker, and what asking costs. --quick is a smoke run: its numbers mean nothing.
+// npm run bench:workers: what it takes to stop work that never yields, by its token and by ending
+// its worker, in round trips to a worker, and what asking costs. --quick is a smoke run: its
+// numbers mean nothing.
 import { Worker } from 'node:worker_threads';
 import { sites } from '../../../tests/support/browser.js';
 import { measure } from './workers/measure.js';

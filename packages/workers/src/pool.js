@@ -1,22 +1,31 @@
 /**
- * A pool of workers for long computations. The app's page stays responsive to its agents and gives tasks to workers. A
- * worker that does not stop when its task is cancelled is terminated, and a new one takes its place.
+ * A pool of workers for long computations. The app's page stays responsive to its agents and gives
+ * tasks to workers. A worker that does not stop when its task is cancelled is terminated, and a new
+ * one takes its place.
  *
- * How it is made. `Pool` has the tasks that wait and the workers; a `PoolWorker` has one task at a time, so messages need not name it;
- * `serve` is the other end, in the worker. What happens to a call is the core's: a task is its handler, which returns, throws or is
- * stopped. Where it is the whole handler, the core is told when a worker is given it: it has not begun before. A cancelled task has the
- * part of its call's grace period that packages/page/src/grace.js leaves it; so its worker has ended before the core gives up waiting.
+ * How it is made. `Pool` has the tasks that wait and the workers; a `PoolWorker` has one task at a
+ * time, so messages need not name it; `serve` is the other end, in the worker. What happens to a
+ * call is the core's: a task is its handler, which returns, throws or is stopped. Where it is the
+ * whole handler, the core is told when a worker is given it: it has not begun before. A cancelled
+ * task has the part of its call's grace period that packages/page/src/grace.js leaves it; so its
+ * worker has ended before the core gives up waiting.
  *
- * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; of a task `progress`, `word` (one
- * more word of a token), `unshared` (the task has taken a token that no other thread can set), and at last `done`, `cancelled` or `failed`
- * (`unstarted` if no line of its handler ran). If it streams, it says `stream`; then `chunk` for each `next` of the pool.
+ * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks;
+ * of a task `progress`, `word` (one more word of a token), `unshared` (the task has taken a token
+ * that no other thread can set), and at last `done`, `cancelled` or `failed` (`unstarted` if no
+ * line of its handler ran). If it streams, it says `stream`; then `chunk` for each `next` of the
+ * pool.
  *
- * A worker that dies in a task never answers. For all of these reasons the task fails, and those that wait go on:
- *   - Its script cannot be loaded or run, or never calls `serve`: what waits fails, too, since the next worker would end likewise.
- *   - It ends. Node has `exit`. In a page nothing tells of `terminate()` or of the browser that ends it: so it holds a Web Lock as long
- *     as it lives, for which the pool waits, and `close()` says `closing`. There are no locks in pages without https.
- *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end the task may have thrown it. So, as
- *     in Node, that is its end, unless the task ends by itself at once. A rejection the worker says itself (`uncaught`).
+ * A worker that dies in a task never answers. For all of these reasons the task fails, and those
+ * that wait go on:
+ *   - Its script cannot be loaded or run, or never calls `serve`: what waits fails, too, since the
+ *     next worker would end likewise.
+ *   - It ends. Node has `exit`. In a page nothing tells of `terminate()` or of the browser that
+ *     ends it: so it holds a Web Lock as long as it lives, for which the pool waits, and `close()`
+ *     says `closing`. There are no locks in pages without https.
+ *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end
+ *     the task may have thrown it. So, as in Node, that is its end, unless the task ends by itself
+ *     at once. A rejection the worker says itself (`uncaught`).
  *   - A message of its own, or the task, cannot be deserialised: `messageerror`, here or there.
  */
 import {
@@ -47,11 +56,14 @@ export { AbpError, Token, transfer };
 
 /**
  * @typedef {object} PoolOptions How a pool runs its workers.
- * @property {number} [size] the largest number of workers, each with one task at a time (the number of processors)
- * @property {number} [grace] ms that a cancelled task has at most to stop by itself before its worker is terminated: the part that it
- *   has of its call's `limits.grace` is never exceeded (Infinity)
+ * @property {number} [size] the largest number of workers, each with one task at a time (the number
+ *   of processors)
+ * @property {number} [grace] ms that a cancelled task has at most to stop by itself before its
+ *   worker is terminated: the part that it has of its call's `limits.grace` is never exceeded
+ *   (Infinity)
  * @property {number} [timeout] ms that a worker has to start (10000)
- * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with RATE_LIMITED (1024)
+ * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with
+ *   RATE_LIMITED (1024)
  */
 
 /**
@@ -63,18 +75,22 @@ export { AbpError, Token, transfer };
  */
 
 /**
- * @typedef {object} TaskContext What a handler in a worker gets besides the params. It may be destructured.
- * @property {Token} token says whether the task is cancelled; where memory can be shared (in Node, and in
- *   cross-origin isolated pages) also to code that never yields
+ * @typedef {object} TaskContext What a handler in a worker gets besides the params. It may be
+ *   destructured.
+ * @property {Token} token says whether the task is cancelled; where memory can be shared (in Node,
+ *   and in cross-origin isolated pages) also to code that never yields
  * @property {AbortSignal} signal fires when it is cancelled, for code that yields
- * @property {() => Promise<void> | undefined} breathe await it in a loop: it returns to the event loop every few ms, so that the
- *   cancel can arrive where no memory is shared, and throws once the task is cancelled
- * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress called with each report of progress
+ * @property {() => Promise<void> | undefined} breathe await it in a loop: it returns to the event
+ *   loop every few ms, so that the cancel can arrive where no memory is shared, and throws once the
+ *   task is cancelled
+ * @property {(info: { progress: number, total?: number, stage?: string, status?: string,
+ *   estimatedRemaining?: number }) => void} progress called with each report of progress
  */
 
 /**
  * Makes a pool. Workers are started when there are tasks for them.
- * @param {() => import('../../../js/agent/client.js').AnyWorker} start creates a worker whose script calls {@link serve}
+ * @param {() => import('../../../js/agent/client.js').AnyWorker} start creates a worker whose
+ *   script calls {@link serve}
  * @param {PoolOptions} [options]
  * @example
  * const workers = pool(() => new Worker('/worker.js', { type: 'module' }));
@@ -90,7 +106,9 @@ const OPTIONS = {
 /** @type {import('../../../js/common/check-options.js').Kinds<TaskOptions>} */
 const TASK_OPTIONS = { progress: 'a function', signal: 'an AbortSignal', token: 'an object' };
 
-/** Ms in which a worker's last messages arrive after the sign of its end, which goes another way. */
+/**
+ * Ms in which a worker's last messages arrive after the sign of its end, which goes another way.
+ */
 const LAST_WORDS = 100;
 
 /** The number of processors; Node has no `navigator` before 21. */
@@ -99,7 +117,11 @@ const processors = () =>
   /** @type {any} */ (globalThis).process?.getBuiltinModule('node:os').availableParallelism() ??
   4;
 
-/** Starts a timer. @param {number} ms Infinity is never @param {() => void} act what to do then */
+/**
+ * Starts a timer.
+ * @param {number} ms Infinity is never
+ * @param {() => void} act what to do then
+ */
 function after(ms, act) {
   // A timer with a longer time than that would fire at once.
   const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, MAX_TIMER)));
@@ -108,9 +130,16 @@ function after(ms, act) {
   return timer;
 }
 
-/** The call that a task is the whole handler of. @internal @typedef {{ postpone(): void, beginWork(): boolean }} Call */
+/**
+ * The call that a task is the whole handler of.
+ * @internal
+ * @typedef {{ postpone(): void, beginWork(): boolean }} Call
+ */
 
-/** A task of a pool, its own abort listener, and, if it streams, what is read of it: a chunk is made when it is asked for. */
+/**
+ * A task of a pool, its own abort listener, and, if it streams, what is read of it: a chunk is made
+ * when it is asked for.
+ */
 class Task extends Inflow {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
@@ -130,7 +159,10 @@ class Task extends Inflow {
   result = new Promise((...settle) => ([this.#resolve, this.#reject] = settle));
 
   /**
-   * @param {Pool} pool @param {string} name @param {unknown} params @param {TaskOptions} options
+   * @param {Pool} pool
+   * @param {string} name
+   * @param {unknown} params
+   * @param {TaskOptions} options
    * @param {Call} [call] whose whole handler it is
    */
   constructor(pool, name, params, { signal, token = new Token(), progress }, call) {
@@ -161,7 +193,10 @@ class Task extends Inflow {
     this.fail(undefined);
   }
 
-  /** Asks its worker to stop. @param {string | undefined} reason */
+  /**
+   * Asks its worker to stop.
+   * @param {string | undefined} reason
+   */
   stop(reason) {
     if (this.#stopped || this.worker?.task !== this) return;
     this.#stopped = true;
@@ -180,7 +215,10 @@ class Task extends Inflow {
     return super.next();
   }
 
-  /** @override @param {unknown} [value] */
+  /**
+   * @override
+   * @param {unknown} [value]
+   */
   async return(value) {
     this.stop('The reader stopped reading the stream');
     await this.#ended;
@@ -195,7 +233,10 @@ class Task extends Inflow {
     this.#end(() => ({ done: true, value: data }));
   }
 
-  /** @param {unknown} error @param {boolean} [isOwn] whether its handler threw that */
+  /**
+   * @param {unknown} error
+   * @param {boolean} [isOwn] whether its handler threw that
+   */
   fail(error, isOwn) {
     if (isOwn) this.#thrown = error;
     const why = this.signal?.aborted && !isOwn ? this.signal.reason : error;
@@ -214,7 +255,10 @@ class Task extends Inflow {
   }
 }
 
-/** What a worker sent: what was moved is moved on. @param {any} message */
+/**
+ * What a worker sent: what was moved is moved on.
+ * @param {any} message
+ */
 const dataOf = ({ data, moved }) => (moved ? transfer(data, moved) : data);
 
 /** A worker of a pool. */
@@ -229,7 +273,10 @@ class PoolWorker {
   #timer;
   #ended = new AbortController();
 
-  /** @param {Pool} pool @param {any} worker */
+  /**
+   * @param {Pool} pool
+   * @param {any} worker
+   */
   constructor(pool, worker) {
     this.#pool = pool;
     this.#worker = worker;
@@ -263,12 +310,19 @@ class PoolWorker {
     }
   }
 
-  /** @param {unknown} message @param {Transferable[]} [transferables] */
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transferables]
+   */
   post(message, transferables = []) {
     this.#worker.postMessage(message, transferables);
   }
 
-  /** Asks it to stop its task, and has it terminated if it does not. @param {Task} task @param {string | undefined} reason */
+  /**
+   * Asks it to stop its task, and has it terminated if it does not.
+   * @param {Task} task
+   * @param {string | undefined} reason
+   */
   abort(task, reason) {
     this.post({ pool: 'abort', reason });
     this.#timer = after(task.grace, () => {
@@ -277,7 +331,10 @@ class PoolWorker {
     });
   }
 
-  /** Terminates it. Resolves when it has ended, as far as that is known: a page's worker may be busy a while longer. */
+  /**
+   * Terminates it. Resolves when it has ended, as far as that is known: a page's worker may be busy
+   * a while longer.
+   */
   async end() {
     clearTimeout(this.#timer);
     this.#ended.abort();
@@ -341,14 +398,20 @@ class PoolWorker {
     this.#pool.next();
   }
 
-  /** It has ended, or will: it gets no more tasks, and what it has said may still be on its way. @param {string} why */
+  /**
+   * It has ended, or will: it gets no more tasks, and what it has said may still be on its way.
+   * @param {string} why
+   */
   #ends(why) {
     // Another one would end before it is ready, too.
     if (this.ready) this.#pool.leave(this);
     after(LAST_WORDS, () => this.#lost(why));
   }
 
-  /** Something failed that its task may wait for. @param {string} why */
+  /**
+   * Something failed that its task may wait for.
+   * @param {string} why
+   */
   #doubt(why) {
     const { task } = this;
     if (task) after(LAST_WORDS, () => this.task === task && this.#lost(why));
@@ -362,18 +425,29 @@ class PoolWorker {
   }
 }
 
-/** Workers that tasks are shared out among, and that are replaced when a cancelled task does not stop. */
+/**
+ * Workers that tasks are shared out among, and that are replaced when a cancelled task does not
+ * stop.
+ */
 export class Pool {
   /** @type {Set<PoolWorker>} */
   #workers = new Set();
-  /** Tasks that have no worker yet. @internal @type {Set<Task>} */
+  /**
+   * Tasks that have no worker yet.
+   * @internal
+   * @type {Set<Task>}
+   */
   waiting = new Set();
   #start;
   #closed = false;
   /** What the console was told about. */
   #told = new Set();
 
-  /** Use {@link pool}. @param {() => unknown} start @param {PoolOptions} [options] */
+  /**
+   * Use {@link pool}.
+   * @param {() => unknown} start
+   * @param {PoolOptions} [options]
+   */
   constructor(start, options = {}) {
     requireOptions('pool', options, OPTIONS);
     const { size = processors(), grace = Infinity, timeout = 10_000, maxWaiting = 1024 } = options;
@@ -383,13 +457,18 @@ export class Pool {
   }
 
   /**
-   * Makes a handler for `expose` that runs in the pool. It may also be called directly. Buffers of `BinaryData` in the
-   * params are moved to the worker, and those in results are moved back, not copied.
+   * Makes a handler for `expose` that runs in the pool. It may also be called directly. Buffers of
+   * `BinaryData` in the params are moved to the worker, and those in results are moved back, not
+   * copied.
    * @param {string} name the name of a handler that the workers serve
    * @returns {(params?: any, options?: TaskOptions) => Promise<any>}
    */
   run(name) {
-    /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
+    /**
+     * @param {unknown} params
+     * @param {TaskOptions} [options]
+     * @param {Call} [call]
+     */
     const run = (params, options, call) => {
       const task = new Task(this, name, params, options ?? {}, call);
       if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
@@ -404,7 +483,11 @@ export class Pool {
       }
       return task.result;
     };
-    /** @param {any} [params] @param {TaskOptions} [options] @param {never[]} more nothing */
+    /**
+     * @param {any} [params]
+     * @param {TaskOptions} [options]
+     * @param {never[]} more nothing
+     */
     const handler = async (params, options, ...more) => {
       requireForm('a task', 'run(name)(params, { signal })', [options, ...more]);
       requireOptions('a task', options, TASK_OPTIONS, true);
@@ -415,7 +498,12 @@ export class Pool {
         );
       return run(params, options);
     };
-    /** For what runs handlers, when this is one. @param {unknown} params @param {any} context @param {Call} [call] whose context it is */
+    /**
+     * For what runs handlers, when this is one.
+     * @param {unknown} params
+     * @param {any} context
+     * @param {Call} [call] whose context it is
+     */
     const later = (params, context, call = context) => {
       call.postpone();
       return run(params, context, call);
@@ -446,7 +534,7 @@ export class Pool {
     await ended;
   }
 
-  // --- What tasks and workers tell it --------------------------------------------------------------
+  // --- What tasks and workers tell it ------------------------------------------------------------
 
   /** Gives waiting tasks to idle workers, and starts workers for the rest. */
   next() {
@@ -465,13 +553,21 @@ export class Pool {
       starting++;
   }
 
-  /** Says something once in the console. @param {string} about @param {string} text */
+  /**
+   * Says something once in the console.
+   * @param {string} about
+   * @param {string} text
+   */
   warnOnce(about, text) {
     if (!this.#told.has(about)) warn(text);
     this.#told.add(about);
   }
 
-  /** A worker did not stop in time. @param {PoolWorker} worker @param {Task} task */
+  /**
+   * A worker did not stop in time.
+   * @param {PoolWorker} worker
+   * @param {Task} task
+   */
   async replace(worker, task) {
     const isShared = !(task.token.word.buffer instanceof ArrayBuffer);
     const hint = `await breathe()${isShared ? ', or read token.cancelled' : ''}`;
@@ -487,9 +583,10 @@ export class Pool {
   }
 
   /**
-   * A worker has ended, or could not start. Another is only started for the next task, so that a worker that cannot start
-   * is not tried for ever.
-   * @param {PoolWorker} worker @param {string} why
+   * A worker has ended, or could not start. Another is only started for the next task, so that a
+   * worker that cannot start is not tried for ever.
+   * @param {PoolWorker} worker
+   * @param {string} why
    */
   lost(worker, why) {
     this.#workers.delete(worker);
@@ -501,13 +598,19 @@ export class Pool {
     return this.next();
   }
 
-  /** A worker takes no more tasks. @param {PoolWorker} worker */
+  /**
+   * A worker takes no more tasks.
+   * @param {PoolWorker} worker
+   */
   leave(worker) {
     this.#workers.delete(worker);
     this.next();
   }
 
-  /** @returns {boolean} whether a worker could be created: the constructor throws where a policy forbids it */
+  /**
+   * @returns {boolean} whether a worker could be created: the constructor throws where a policy
+   *   forbids it
+   */
   #launch() {
     try {
       this.#workers.add(new PoolWorker(this, this.#start()));
@@ -518,7 +621,10 @@ export class Pool {
     }
   }
 
-  /** A worker could not be started. If there are others, they take the waiting tasks. @param {string} why */
+  /**
+   * A worker could not be started. If there are others, they take the waiting tasks.
+   * @param {string} why
+   */
   #unable(why) {
     if (this.#workers.size) return;
     const error = `No worker could be started: ${why}`;
@@ -527,7 +633,7 @@ export class Pool {
   }
 }
 
-// --- In a worker -------------------------------------------------------------------------------------
+// --- In a worker ---------------------------------------------------------------------------------
 
 /** Names of handlers that an error lists. */
 const MAX_NAMES = 20;
@@ -537,8 +643,8 @@ const served = new WeakSet();
 
 /**
  * Serves a pool, in a worker. Call it once.
- * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A handler
- *   returns the result; buffers of `BinaryData` and what `transfer` marked are moved
+ * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A
+ *   handler returns the result; buffers of `BinaryData` and what `transfer` marked are moved
  * @param {any} [port] to the pool's page (the port to this worker's owner)
  * @example
  * serve({ blur: async (params, { breathe, progress }) => blurImage(params, breathe, progress) });
@@ -551,9 +657,15 @@ export function serve(handlers, port = ownerPort()) {
     throw new AbpError('ALREADY_INITIALIZED', already);
   }
   served.add(port);
-  /** The current task, and what asks it for a chunk. @type {{ controller: AbortController, token: Token, asked: Inflow } | undefined} */
+  /**
+   * The current task, and what asks it for a chunk.
+   * @type {{ controller: AbortController, token: Token, asked: Inflow } | undefined}
+   */
   let current;
-  /** Whether the pool knows that tokens are not shared, if they are not: a loop may take its token each time that it reads it. */
+  /**
+   * Whether the pool knows that tokens are not shared, if they are not: a loop may take its token
+   * each time that it reads it.
+   */
   let toldUnshared = false;
   const post = (/** @type {any} */ message) => port.postMessage(message, message.moved ?? []);
 
@@ -628,7 +740,11 @@ export function serve(handlers, port = ownerPort()) {
   else post({ pool: 'ready' });
 }
 
-/** The error of a task that has no handler. @param {string} name @param {string[]} names of those that there are */
+/**
+ * The error of a task that has no handler.
+ * @param {string} name
+ * @param {string[]} names of those that there are
+ */
 function unserved(name, names) {
   const more = names.length > MAX_NAMES ? ', …' : '';
   const served = `${names.slice(0, MAX_NAMES).join(', ') || 'nothing'}${more}`;
@@ -638,7 +754,10 @@ function unserved(name, names) {
 
 /**
  * Sends what a handler streams, chunk by chunk, as they are asked for.
- * @param {any} source @param {AbortSignal} signal @param {Inflow} asked has an entry for each chunk @param {(message: object) => void} post
+ * @param {any} source
+ * @param {AbortSignal} signal
+ * @param {Inflow} asked has an entry for each chunk
+ * @param {(message: object) => void} post
  * @returns {Promise<unknown>} what the source returned
  */
 async function stream(source, signal, asked, post) {
@@ -664,7 +783,9 @@ async function stream(source, signal, asked, post) {
 
 /**
  * Says that a page's worker is ready, and sees to it that its end is noticed.
- * @param {any} scope the worker's @param {(message: object) => void} post @param {() => boolean} works whether it has a task
+ * @param {any} scope the worker's
+ * @param {(message: object) => void} post
+ * @param {() => boolean} works whether it has a task
  */
 async function tellEnd(scope, post, works) {
   const { close } = scope;

@@ -1,4 +1,5 @@
-// Work that never returns to the event loop is stopped: by its token, or by ending its worker. Other calls go on.
+// Work that never returns to the event loop is stopped: by its token, or by ending its worker.
+// Other calls go on.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -57,7 +58,9 @@ async function pair(names, limits) {
 }
 
 describe('a task that streams', () => {
-  /** Runs `rows`; `made` is how many rows there were, and `ended` resolves when its `finally` runs. */
+  /**
+   * Runs `rows`; `made` is how many rows there were, and `ended` resolves when its `finally` runs.
+   */
   async function rows(params, options) {
     const state = { made: 0 };
     state.ended = new Promise((resolve) => {

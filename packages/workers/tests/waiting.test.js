@@ -1,4 +1,5 @@
-// A task that waits for a worker has not begun: whatever ends its call meanwhile, no line of it ran, and its caller is told that.
+// A task that waits for a worker has not begun: whatever ends its call meanwhile, no line of it
+// ran, and its caller is told that.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -48,7 +49,10 @@ async function occupy() {
   };
 }
 
-/** Resolves when so many tasks wait. @param {number} count */
+/**
+ * Resolves when so many tasks wait.
+ * @param {number} count
+ */
 async function waiting(count) {
   while (workers.counters.waiting < count) await new Promise((resolve) => setImmediate(resolve));
 }

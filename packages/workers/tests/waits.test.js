@@ -1,4 +1,5 @@
-// A pool and its workers in this thread, on a held clock: how long each is waited for, and what is warned of.
+// A pool and its workers in this thread, on a held clock: how long each is waited for, and what is
+// warned of.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
@@ -9,7 +10,10 @@ import { Token, pool, serve } from '../src/pool.js';
 
 const turn = () => new Promise(setImmediate);
 
-/** One end of a line within this thread. A message is a clone of what was posted, and heard when that is over. */
+/**
+ * One end of a line within this thread. A message is a clone of what was posted, and heard when
+ * that is over.
+ */
 class End extends EventTarget {
   /** @type {End} */
   other;

@@ -1,10 +1,11 @@
-// The core alone, without messages: what it costs beside a JavaScript Map, and what it keeps of a call.
+// The core alone, without messages: what it costs beside a JavaScript Map, and what it keeps of a
+// call.
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { AbpCore, ready } from '../../../js/driver/abp-core.js';
 
 /**
- * A JS Map that does what the core does for a call: refuses an id that is in use, keeps the call until it
- * ends, and remembers the fate of the last 1,024 that have ended.
+ * A JS Map that does what the core does for a call: refuses an id that is in use, keeps the call
+ * until it ends, and remembers the fate of the last 1,024 that have ended.
  */
 class MapTable {
   calls = new Map();
@@ -35,9 +36,10 @@ const received = (core, idLength, number) =>
   core.x.call_received(core.pointer, idLength, number, 0, 0, 0, 0, abp.NO_ERROR, 0);
 
 /**
- * Calls received and finished on one side with `inFlight` of them open all the time: ns per call. Each way keeps a record that is
- * new for each call.
- * @returns {Promise<[number, number, number, number]>} this core with text ids, and a Map of them; with numbers, and a Map of them
+ * Calls received and finished on one side with `inFlight` of them open all the time: ns per call.
+ * Each way keeps a record that is new for each call.
+ * @returns {Promise<[number, number, number, number]>} this core with text ids, and a Map of them;
+ *   with numbers, and a Map of them
  */
 export async function core(inFlight, calls) {
   await ready();
@@ -90,8 +92,8 @@ export async function core(inFlight, calls) {
 }
 
 /**
- * Bytes by which the core's memory grows for each pending call with a call number, on the caller's side and
- * on the callee's.
+ * Bytes by which the core's memory grows for each pending call with a call number, on the caller's
+ * side and on the callee's.
  */
 export async function corePending(calls) {
   await ready();

@@ -15,8 +15,9 @@ let made = 0;
 let ready = [];
 
 /**
- * A chunk: text, or bytes whose memory has been written to. Each is a new object, since a structured clone writes an object once in a
- * message, however often it is in there. (Parsed: engines put off what joins or repeats a text, until it is sent.)
+ * A chunk: text, or bytes whose memory has been written to. Each is a new object, since a
+ * structured clone writes an object once in a message, however often it is in there. (Parsed:
+ * engines put off what joins or repeats a text, until it is sent.)
  */
 const chunkOf = ({ size, bytes }) =>
   bytes ? new Uint8Array(size).fill(1) : JSON.parse(JSON.stringify('x'.repeat(size)));

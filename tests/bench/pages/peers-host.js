@@ -1,5 +1,6 @@
-// The host page of the comparison: opens a frame for each library, and times one thing at a time. Whatever
-// is timed is timed for the floor too, right before or after, so that each ratio compares adjacent runs.
+// The host page of the comparison: opens a frame for each library, and times one thing at a time.
+// Whatever is timed is timed for the floor too, right before or after, so that each ratio compares
+// adjacent runs.
 import * as PEERS from '../peers/index.js';
 import { core, corePending } from './core.js';
 import { params } from './params.js';
@@ -10,7 +11,8 @@ const now = () => performance.timeOrigin + performance.now();
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
 /**
- * Opens a frame, connects to it, and looks whether it does what it is asked. `many`: whether it will be asked for many calls.
+ * Opens a frame, connects to it, and looks whether it does what it is asked. `many`: whether it
+ * will be asked for many calls.
  * @returns what the library can do, and ms from the frame's being ready to the first call's answer
  */
 async function open(name, appUrl, many = true) {
@@ -44,8 +46,8 @@ async function open(name, appUrl, many = true) {
   if (peer.echo) await check(name, peer, sent, answer);
   const can = { moves: 'move' in peer, aborts: 'wait' in peer };
   if (!can.aborts) return { connect, ...can };
-  // Whether a caller waits for its handler to stop, which takes this one a while. Where an abort fires no
-  // signal, this hangs.
+  // Whether a caller waits for its handler to stop, which takes this one a while. Where an abort
+  // fires no signal, this hangs.
   const lingers = await ask('linger');
   const [, settled] = await measures.abort(name);
   return { connect, ...can, early: settled < lingers / 2 };
@@ -102,8 +104,9 @@ function close(name) {
 }
 
 /**
- * Params for so many calls, each an object of its own: no agent sends one object twice, and a structured clone writes an object once in
- * a message, however often it is in there. They are made before anything is timed, for each library alike.
+ * Params for so many calls, each an object of its own: no agent sends one object twice, and a
+ * structured clone writes an object once in a message, however often it is in there. They are made
+ * before anything is timed, for each library alike.
  */
 const paramsFor = (n) => Array.from({ length: n }, params);
 
@@ -160,7 +163,9 @@ const measures = {
       if (chunk.length) taken ||= performance.now();
     return [taken - start];
   },
-  /** From abort() to the handler's signal, by the clock that both documents share, and to settled. */
+  /**
+   * From abort() to the handler's signal, by the clock that both documents share, and to settled.
+   */
   async abort(name) {
     const { wait, ask } = sides.get(name);
     const controller = new AbortController();
@@ -232,7 +237,10 @@ async function many(name, calls) {
   }
 }
 
-/** From now on a library's calls go in turn over so many connections of their own, all to the one frame. */
+/**
+ * From now on a library's calls go in turn over so many connections of their own, all to the one
+ * frame.
+ */
 async function connectMore(name, connections) {
   const side = sides.get(name);
   const ports = await side.ask({ connections });

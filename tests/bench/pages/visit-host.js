@@ -5,7 +5,10 @@ import { params } from './params.js';
 const loaded = () => performance.getEntriesByType('resource').map(({ name }) => name);
 const now = () => performance.timeOrigin + performance.now();
 
-/** Opens the app's frame and makes one call. Leaves in `window.visited` what that took, in ms, and what was loaded for it. */
+/**
+ * Opens the app's frame and makes one call. Leaves in `window.visited` what that took, in ms, and
+ * what was loaded for it.
+ */
 export async function visit(host) {
   const appUrl = decodeURIComponent(location.search.slice(1));
   const origin = new URL(appUrl).origin;

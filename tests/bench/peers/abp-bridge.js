@@ -1,11 +1,14 @@
 import { connect, expose, transfer } from 'abp-bridge';
 
-/** So that a million calls may be pending. Tables grow with what is pending, not with what may be. */
+/**
+ * So that a million calls may be pending. Tables grow with what is pending, not with what may be.
+ */
 const MANY = { maxCalls: (1 << 20) - 2 };
 
 /**
- * `isPort`: over the port that is given, not the way that it finds alone. `many`: more calls than by default. Where what it takes to
- * connect is measured there are no limits: they are checked by a part that few pages load.
+ * `isPort`: over the port that is given, not the way that it finds alone. `many`: more calls than
+ * by default. Where what it takes to connect is measured there are no limits: they are checked by a
+ * part that few pages load.
  */
 export async function host({ port, isPort, iframe, origin, many }) {
   const limits = many ? MANY : undefined;

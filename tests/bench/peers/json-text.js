@@ -1,6 +1,7 @@
 /**
- * The bound of many calls at once: one raw message each way for all of them. Each entry becomes text when it is given, as what must not
- * change while it waits, and is parsed at the other side. There are no calls: no ids, no promise for each.
+ * The bound of many calls at once: one raw message each way for all of them. Each entry becomes
+ * text when it is given, as what must not change while it waits, and is parsed at the other side.
+ * There are no calls: no ids, no promise for each.
  */
 const post = (port, entries) =>
   port.postMessage(entries.map((entry) => JSON.stringify(entry)).join());

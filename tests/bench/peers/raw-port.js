@@ -1,4 +1,6 @@
-/** What everything else is built on: an id and a table. An abort is one message, as is its answer. */
+/**
+ * What everything else is built on: an id and a table. An abort is one message, as is its answer.
+ */
 export async function host({ port }) {
   const waiting = new Map();
   let next = 0;

@@ -1,4 +1,5 @@
-// In each page: an app for the extension, and an agent of the extension's app, whose outcome the page can read.
+// In each page: an app for the extension, and an agent of the extension's app, whose outcome the
+// page can read.
 import { connect, expose } from 'abp-bridge';
 import { extensionTransport, servePorts } from 'abp-bridge/extension';
 

@@ -6,7 +6,9 @@ import { AppDriver } from '/tests/support/drivers.js';
 
 const record = (/** @type {string} */ line) => window.control?.postMessage(line);
 
-/** A transcript tells the app what to do through a port of its own, which the bridge does not see. */
+/**
+ * A transcript tells the app what to do through a port of its own, which the bridge does not see.
+ */
 addEventListener('message', (event) => {
   if (event.data !== 'control') return;
   event.stopImmediatePropagation();
@@ -25,7 +27,8 @@ addEventListener('message', ({ origin }) => {
 });
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
-const { origins, restart, upgrade, limits, debug } = options; // those of expose; the others are this page's
+// Those of expose; the others are this page's.
+const { origins, restart, upgrade, limits, debug } = options;
 const driver = new AppDriver(record);
 window.driver = driver;
 window.calls = 0;

@@ -1,4 +1,5 @@
-// The contract of transports in a page: the ways between two ends, which live in this page and in a frame of its own origin.
+// The contract of transports in a page: the ways between two ends, which live in this page and in a
+// frame of its own origin.
 import { portTransport } from '/js/transports/port.js';
 import { hostChannel, windowChannel } from '/packages/rpc/src/index.js';
 import { CONTRACT } from '/tests/contracts/transports.js';
@@ -38,7 +39,10 @@ const WAYS = {
   'a port of an iframe’s document': () => framed('frames'),
 };
 
-/** @param {string} way @param {string} rule */
+/**
+ * @param {string} way
+ * @param {string} rule
+ */
 window.hold = async (way, rule) => {
   const ends = await WAYS[way]();
   await CONTRACT[rule](...ends);

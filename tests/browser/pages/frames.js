@@ -1,9 +1,13 @@
-// A page whose iframe is anywhere: in shadow trees, in other frames and windows. Does nothing until a test asks.
+// A page whose iframe is anywhere: in shadow trees, in other frames and windows. Does nothing until
+// a test asks.
 import { connect } from '/packages/main/src/index.js';
 import { createPeer, windowChannel } from '/packages/rpc/src/index.js';
 
 const make = (name) => document.createElement(name);
-/** An element with a shadow tree, in `parent`. @returns {{ host: HTMLElement, root: ShadowRoot }} */
+/**
+ * An element with a shadow tree, in `parent`.
+ * @returns {{ host: HTMLElement, root: ShadowRoot }}
+ */
 const shadowIn = (parent, mode = 'open') => {
   const host = make('div');
   parent.append(host);
@@ -142,7 +146,10 @@ window.end = async (how) => {
   kept.ends[how]();
   return kept.pending;
 };
-/** Shows an app and connects to it, by itself again and again. `kept.told` is what the client has said of it since. */
+/**
+ * Shows an app and connects to it, by itself again and again. `kept.told` is what the client has
+ * said of it since.
+ */
 window.keep = async ({ src, origin, attributes = {}, reconnect = true, ...options }) => {
   kept.iframe?.remove();
   const iframe = (kept.iframe = make('iframe'));

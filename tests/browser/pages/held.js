@@ -1,4 +1,7 @@
-/** Counts from now on what the page holds on to: listeners of windows, frames and signals, timers, open ports. */
+/**
+ * Counts from now on what the page holds on to: listeners of windows, frames and signals, timers,
+ * open ports.
+ */
 export function watchHeld() {
   const held = (window.held = { listeners: 0, timers: 0, ports: 0 });
   const listeners = new WeakMap();

@@ -118,7 +118,10 @@ window.playSocket = async (section, { url, serial, side }) => {
   control.close();
   return { ...outcome, features: here.client?.features };
 };
-/** Plays a section of a transcript with an app in a worker, which is told what to do past the bridge. */
+/**
+ * Plays a section of a transcript with an app in a worker, which is told what to do past the
+ * bridge.
+ */
 window.playWorker = async (section, { kind, control }) => {
   const log = new Log();
   const driver = new AgentDriver((line) => log.add(line));

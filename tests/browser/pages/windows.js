@@ -1,4 +1,5 @@
-// A page that opens windows, or is opened: an app for the origins in its address, and an agent of the app in another window.
+// A page that opens windows, or is opened: an app for the origins in its address, and an agent of
+// the app in another window.
 import { connect, expose } from '/packages/main/src/index.js';
 import { windowTransport } from '/packages/window/src/index.js';
 import { hostChannel, windowChannel } from '/packages/rpc/src/index.js';
@@ -25,7 +26,9 @@ expose(
 if (asked.has('chats')) setInterval(() => opener.postMessage('hello', '*'), 50);
 
 window.lost = [];
-/** Connects to the app in a window, by the name of what leads there; the error, if that does not go. */
+/**
+ * Connects to the app in a window, by the name of what leads there; the error, if that does not go.
+ */
 window.dial = async (target, origin, more) => {
   try {
     window.client = await connect(() => windowTransport(window[target], { origin }), {

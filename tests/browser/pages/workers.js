@@ -1,4 +1,5 @@
-// A page with workers: an agent of apps that live in them, and an app whose operations run in a pool of them.
+// A page with workers: an agent of apps that live in them, and an app whose operations run in a
+// pool of them.
 import { connect, expose } from '/packages/main/src/index.js';
 import { warnings } from '/js/common/warnings.js';
 import { ready } from '/js/driver/abp-core.js';

@@ -1,4 +1,5 @@
-// An app whose handlers write to the database. Its address says which. Its tools are called by a script of the page, too.
+// An app whose handlers write to the database. Its address says which. Its tools are called by a
+// script of the page, too.
 import { expose } from '/packages/main/src/index.js';
 import { webmcp } from '/packages/webmcp/src/index.js';
 import { APP, makeCall } from '/tests/effects/calls.js';
@@ -14,7 +15,11 @@ window.exposed = expose(
 );
 
 const { modelContext } = document;
-/** @param {string} name @param {object} input @param {object} [options] */
+/**
+ * @param {string} name
+ * @param {object} input
+ * @param {object} [options]
+ */
 async function execute(name, input, options) {
   const find = async () => (await modelContext.getTools()).find((each) => each.name === name);
   let tool;
@@ -25,7 +30,10 @@ async function execute(name, input, options) {
 const latest = async (tool) =>
   (await execute('abp.calls', {})).data.calls.find(({ capability }) => capability === tool);
 
-/** The last call of each tool: the next one waits for it, so that the latest that is known is this one's. */
+/**
+ * The last call of each tool: the next one waits for it, so that the latest that is known is this
+ * one's.
+ */
 const last = new Map();
 function call(tool, params, { signal }) {
   const called = Promise.resolve(last.get(tool)).then(async () => {

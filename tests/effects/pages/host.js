@@ -1,4 +1,5 @@
-// A host that calls an app in its iframe, on another site, or in its workers, and tells of each call what it was told.
+// A host that calls an app in its iframe, on another site, or in its workers, and tells of each
+// call what it was told.
 import { connect, expose } from '/packages/main/src/index.js';
 import { createHost } from '/packages/mcp-apps/src/index.js';
 import { pool } from '/packages/workers/src/pool.js';

@@ -25,6 +25,9 @@ export function placeOf(database, name) {
 /** What the address of a page or of a worker says. */
 export const settingsHere = () => JSON.parse(decodeURIComponent(location.search.slice(1)));
 
-/** @param {string} address @param {object} settings */
+/**
+ * @param {string} address
+ * @param {object} settings
+ */
 export const addressWith = (address, settings) =>
   `${address}?${encodeURIComponent(JSON.stringify(settings))}`;

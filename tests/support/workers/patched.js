@@ -1,4 +1,5 @@
-// A realm that is patched before or after this library is loaded there. It has apps, and agents that say what they were told.
+// A realm that is patched before or after this library is loaded there. It has apps, and agents
+// that say what they were told.
 import { parentPort, workerData } from 'node:worker_threads';
 import { CAPABILITIES, outcomesOf } from '../patched.js';
 import { AFTER, PATCHES } from '../patches.js';

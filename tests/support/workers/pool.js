@@ -12,7 +12,9 @@ if (options.locks === 'none')
 if (options.locks === 'refused')
   globalThis.navigator.locks.request = () => Promise.reject(new DOMException('', 'SecurityError'));
 
-/** Work that returns to nobody until its time is over, so that a test that fails ends all the same. */
+/**
+ * Work that returns to nobody until its time is over, so that a test that fails ends all the same.
+ */
 function busy(round, ms = 60_000) {
   for (const end = performance.now() + ms; performance.now() < end;) round();
 }

@@ -1,11 +1,13 @@
 /**
- * Our tasks behind the official SDK, `@a2a-js/sdk`: its front (Express, gRPC, authentication) and an executor written for it, with the
- * decisions and the store of this package between them.
+ * Our tasks behind the official SDK, `@a2a-js/sdk`: its front (Express, gRPC, authentication) and
+ * an executor written for it, with the decisions and the store of this package between them.
  *
- * How it is made. A request that the SDK has read is printed again, as JSON of A2A 1.0, and our server receives it like any other. Its
- * answers are read by the SDK's own types, so that errors are its own, too. The executor runs as ours do: what it publishes on its bus
- * is emitted by our context, where the core decides whether it still counts; when the signal of the context fires, `cancelTask` is
- * called. An executor that answers with a message has a task as well, since the core knows only tasks; its sender gets the message.
+ * How it is made. A request that the SDK has read is printed again, as JSON of A2A 1.0, and our
+ * server receives it like any other. Its answers are read by the SDK's own types, so that errors
+ * are its own, too. The executor runs as ours do: what it publishes on its bus is emitted by our
+ * context, where the core decides whether it still counts; when the signal of the context fires,
+ * `cancelTask` is called. An executor that answers with a message has a task as well, since the
+ * core knows only tasks; its sender gets the message.
  */
 import { loadOnce, reportError } from '../../../../js/common/errors.js';
 import { queueResponses } from '../port.js';
@@ -22,12 +24,16 @@ import { createTaskServer } from '../server.js';
  */
 
 /**
- * Beside those of `createTaskServer`. Unless `authorize` says otherwise, a task is for the user who began it.
+ * Beside those of `createTaskServer`. Unless `authorize` says otherwise, a task is for the user who
+ * began it.
  * @typedef {object} CardOptions
- * @property {any} [extendedAgentCard] the card for those who have logged in, or a function `(context) => Promise<AgentCard>`
+ * @property {any} [extendedAgentCard] the card for those who have logged in, or a function
+ *   `(context) => Promise<AgentCard>`
  */
 
-/** Events that may wait for one reader; of one that is slower the stream ends, and its task goes on. */
+/**
+ * Events that may wait for one reader; of one that is slower the stream ends, and its task goes on.
+ */
 const MAX_QUEUE = 4096;
 const V10 = DIALECTS['1.0'];
 const PUSH = 'TaskPushNotificationConfig';
@@ -50,7 +56,8 @@ const sdk = loadOnce(async () => ({
  */
 
 /**
- * Makes a request handler for the SDK's `jsonRpcHandler`, `restHandler`, `grpcService` and `agentCardHandler`.
+ * Makes a request handler for the SDK's `jsonRpcHandler`, `restHandler`, `grpcService` and
+ * `agentCardHandler`.
  * @param {any} agentCard as the SDK takes it
  * @param {AgentExecutor} executor
  * @param {import('../server.js').TaskServerOptions & CardOptions} [options]
@@ -58,9 +65,15 @@ const sdk = loadOnce(async () => ({
 export const createRequestHandler = (agentCard, executor, options) =>
   new TaskRequestHandler(agentCard, executor, options);
 
-/** The SDK's `A2ARequestHandler`, as `createRequestHandler` returns it. Its `server` can be drained and closed. */
+/**
+ * The SDK's `A2ARequestHandler`, as `createRequestHandler` returns it. Its `server` can be drained
+ * and closed.
+ */
 export class TaskRequestHandler {
-  /** Those that have made a request here, by the user whom its run is told. @type {WeakMap<any, Call>} */
+  /**
+   * Those that have made a request here, by the user whom its run is told.
+   * @type {WeakMap<any, Call>}
+   */
   #calls = new WeakMap();
   #card;
   #executor;
@@ -92,7 +105,11 @@ export class TaskRequestHandler {
     return this.#card;
   }
 
-  /** The card for those who have logged in. @param {any} _params @param {any} context */
+  /**
+   * The card for those who have logged in.
+   * @param {any} _params
+   * @param {any} context
+   */
   async getAuthenticatedExtendedAgentCard(_params, context) {
     const { ExtendedAgentCardNotConfiguredError, UnsupportedOperationError } = await sdk();
     if (!this.#card.capabilities?.extendedAgentCard)
@@ -113,7 +130,7 @@ export class TaskRequestHandler {
   sendMessageStream = this.#streams('SendStreamingMessage', 'SendMessageRequest');
   resubscribe = this.#streams('SubscribeToTask');
 
-  // --- Requests --------------------------------------------------------------------------------------
+  // --- Requests ----------------------------------------------------------------------------------
 
   /**
    * @param {string} method
@@ -136,7 +153,8 @@ export class TaskRequestHandler {
   }
 
   /**
-   * @param {string} method @param {string} [request]
+   * @param {string} method
+   * @param {string} [request]
    * @returns {(params: any, context: any) => AsyncGenerator<any, void, undefined>}
    */
   #streams(method, request = `${method}Request`) {
@@ -144,7 +162,8 @@ export class TaskRequestHandler {
     return async function* (params, context) {
       const types = await sdk();
       const call = open(types, method, request, params, context);
-      // Until the executor says whether it answers with a message or a task, what every task begins with is held back.
+      // Until the executor says whether it answers with a message or a task, what every task begins
+      // with is held back.
       let held = [];
       let holds = method === 'SubscribeToTask' ? 0 : 2;
       try {
@@ -165,7 +184,11 @@ export class TaskRequestHandler {
 
   /**
    * Has our server receive a request.
-   * @param {any} types @param {string} method @param {string} request @param {any} params @param {any} context
+   * @param {any} types
+   * @param {string} method
+   * @param {string} request
+   * @param {any} params
+   * @param {any} context
    * @returns {Call}
    */
   #open(types, method, request, params, context) {
@@ -182,7 +205,11 @@ export class TaskRequestHandler {
         responses.push(response);
         responses.end();
       },
-      /** @param {object} _head @param {import('../reply.js').Printed} body @param {boolean} [failed] */
+      /**
+       * @param {object} _head
+       * @param {import('../reply.js').Printed} body
+       * @param {boolean} [failed]
+       */
       event(_head, { object }, failed) {
         responses.push(failed ? { error: object } : { result: object });
       },
@@ -205,7 +232,7 @@ export class TaskRequestHandler {
     return call;
   }
 
-  // --- The executor ----------------------------------------------------------------------------------
+  // --- The executor ------------------------------------------------------------------------------
 
   /** @param {ExecutorContext} run */
   async #execute(run) {
@@ -235,7 +262,8 @@ export class TaskRequestHandler {
     const bus = new types.DefaultExecutionEventBus();
     const publish = bus.publish.bind(bus);
     let stopped = false;
-    // What our context refuses is thrown to the executor; thrown by a listener, it would end the process.
+    // What our context refuses is thrown to the executor; thrown by a listener, it would end the
+    // process.
     bus.publish = (/** @type {any} */ published) => {
       const { kind, data } = published;
       const json = types.StreamResponse.toJSON({ payload: { $case: kind, value: data } });
@@ -266,7 +294,11 @@ export class TaskRequestHandler {
     }
   }
 
-  /** The tasks that a message refers to, as far as its sender may see them. @param {string[] | undefined} ids @param {any} context */
+  /**
+   * The tasks that a message refers to, as far as its sender may see them.
+   * @param {string[] | undefined} ids
+   * @param {any} context
+   */
   async #referenced(ids, context) {
     if (!ids) return undefined;
     const tasks = [];
@@ -275,10 +307,17 @@ export class TaskRequestHandler {
   }
 }
 
-/** In a queue of responses: the executor has published something, of which there may be nothing to tell. */
+/**
+ * In a queue of responses: the executor has published something, of which there may be nothing to
+ * tell.
+ */
 const BEGUN = {};
 
-/** @param {any} types @param {any} response @returns {unknown} throws the SDK's error */
+/**
+ * @param {any} types
+ * @param {any} response
+ * @returns {unknown} throws the SDK's error
+ */
 function resultOf(types, response) {
   if (!response) throw new types.A2AError('The agent did not answer');
   const { result, error } = response;
@@ -306,7 +345,10 @@ function tell(run, event) {
   }
 }
 
-/** @param {Record<string, unknown>} [headers] @returns {Record<string, string>} by names in lower case */
+/**
+ * @param {Record<string, unknown>} [headers]
+ * @returns {Record<string, string>} by names in lower case
+ */
 const headersOf = (headers = {}) =>
   Object.fromEntries(
     Object.entries(headers)
@@ -314,7 +356,10 @@ const headersOf = (headers = {}) =>
       .map(([name, value]) => [name.toLowerCase(), /** @type {string} */ (value)]),
   );
 
-/** As the stores of the SDK have it. @type {import('../server.js').TaskServerOptions['authorize']} */
+/**
+ * As the stores of the SDK have it.
+ * @type {import('../server.js').TaskServerOptions['authorize']}
+ */
 const isOwner = (task, _access, { user }) => nameOf(task.user) === nameOf(user);
 
 /** @param {any} user */

@@ -1,6 +1,7 @@
 /**
- * What a backend does that has all its users in one process: it wakes watchers, routes questions and counts renewals. Where
- * records, entries and objects are kept is another matter: see memory.js and sqlite.js.
+ * What a backend does that has all its users in one process: it wakes watchers, routes questions
+ * and counts renewals. Where records, entries and objects are kept is another matter: see memory.js
+ * and sqlite.js.
  */
 import { breathe } from '../../../../js/common/breathe.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
@@ -30,9 +31,10 @@ import { within } from '../pause.js';
  * @property {(task: string, after: number, limit: number) => LogRecord[]} read
  * @property {(task: string) => void} forget
  * @property {(task: string, entry: IndexEntry, seq: number) => void} note
- * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry & { task: string })[]} list
- * @property {(filter: ListFilter, after?: Place) => { count: number, last?: Place }} count counts some of them; there are more
- *   after the last
+ * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry
+ *   & { task: string })[]} list
+ * @property {(filter: ListFilter, after?: Place) => { count: number, last?: Place }} count counts
+ *   some of them; there are more after the last
  * @property {(name: string, bytes: Uint8Array) => void} put
  * @property {(name: string) => Uint8Array | undefined} get
  * @property {(name: string) => void} remove
@@ -45,7 +47,10 @@ const MAX_RECORD = 1_000_000;
 /** Records that a watcher is given before others have a turn. */
 const BATCH = 64;
 
-/** @param {Storage} storage @returns {Backend} */
+/**
+ * @param {Storage} storage
+ * @returns {Backend}
+ */
 export function localBackend(storage) {
   let closed = false;
   /** @type {Map<string, Set<() => void>>} */
@@ -55,7 +60,10 @@ export function localBackend(storage) {
   /** The one that was not renewed for longest is first. @type {Map<string, number>} */
   const leases = new Map();
   let renewals = 0;
-  /** When objects were stored in this process. Who stored the others is gone. @type {Map<string, number>} */
+  /**
+   * When objects were stored in this process. Who stored the others is gone.
+   * @type {Map<string, number>}
+   */
   const written = new Map();
 
   /** @param {...string} names that must be right */

@@ -9,7 +9,10 @@ import { OrderedIndex } from './ordered.js';
 /** Characters and bytes, unless the options say how many. */
 const DEFAULT_MAX_STORED = 256 << 20;
 
-/** @param {number} limit @returns {Storage} */
+/**
+ * @param {number} limit
+ * @returns {Storage}
+ */
 function memory(limit) {
   /** @type {Map<string, LogRecord[]>} */
   const logs = new Map();
@@ -76,15 +79,17 @@ function memory(limit) {
 /**
  * A backend in memory, for tests, and for several agents in one process.
  * @param {object} [options]
- * @param {number} [options.maxStored] characters of records and bytes of objects (268435456); then `UNAVAILABLE`
+ * @param {number} [options.maxStored] characters of records and bytes of objects (268435456); then
+ *   `UNAVAILABLE`
  * @returns {Backend}
  */
 export const memoryBackend = ({ maxStored = DEFAULT_MAX_STORED } = {}) =>
   localBackend(memory(maxStored));
 
 /**
- * The backend of an agent that is given none: tasks end with their process. Who writes a record is the only one to read it, at
- * once; so records are counted, not kept, and what an agent shows of a task is all there is of it.
+ * The backend of an agent that is given none: tasks end with their process. Who writes a record is
+ * the only one to read it, at once; so records are counted, not kept, and what an agent shows of a
+ * task is all there is of it.
  * @returns {Backend}
  */
 export function processBackend() {

@@ -1,6 +1,7 @@
 /**
- * What a consumer brings, in the order of its stream. Under load, a consumer of nats-server 2.9.10 leaves messages out and counts on
- * as if it had not. So a gap in the stream's own sequence is filled: what is missing is asked for, and what came after it waits.
+ * What a consumer brings, in the order of its stream. Under load, a consumer of nats-server 2.9.10
+ * leaves messages out and counts on as if it had not. So a gap in the stream's own sequence is
+ * filled: what is missing is asked for, and what came after it waits.
  */
 import { pause } from '../pause.js';
 
@@ -10,7 +11,14 @@ const BATCH = 64;
 export const RETRY = 250;
 
 /** @typedef {{ get: (name: string) => string }} Headers */
-/** @typedef {{ seq: number, subject: string, data: Uint8Array, headers?: Headers, header?: Headers }} Message a consumer's, or one that was asked for */
+/**
+ * @typedef {object} Message a consumer's, or one that was asked for
+ * @property {number} seq
+ * @property {string} subject
+ * @property {Uint8Array} data
+ * @property {Headers} [headers]
+ * @property {Headers} [header]
+ */
 
 export class Feed {
   /** Those that have come, and were not given. @type {Message[]} */

@@ -1,7 +1,7 @@
 /**
  * A backend on NATS with JetStream, for many processes, on a connection of your own. What was
- * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`, with three replicas
- * a quorum has it.
+ * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`,
+ * with three replicas a quorum has it.
  */
 import { fromBase64, toBase64 } from '../../../binary/src/base64.js';
 import { breathe } from '../../../../js/common/breathe.js';
@@ -38,7 +38,10 @@ import { OrderedIndex } from './ordered.js';
 const HEADERS = 2048;
 /** Bytes of a piece of an object, where NATS takes messages of that size. */
 const CHUNK = 256 * 1024;
-/** Bytes that a message must be allowed to have: an entry of the index has a tenant, a context and a user. */
+/**
+ * Bytes that a message must be allowed to have: an entry of the index has a tenant, a context and a
+ * user.
+ */
 const MIN_MESSAGE = 16 * 1024;
 const TOO_SMALL = `the server (max_payload) and its streams (max_msg_size) must take messages of ${MIN_MESSAGE} bytes`;
 /** Records that are asked for one by one; for more there is a consumer. */
@@ -52,11 +55,17 @@ const EXPIRES = 1000;
 const FORGOTTEN_AFTER = 30_000_000_000;
 /** Records that may come while a watcher reads the past; it then reads on. */
 const MAX_COME = 1024;
-/** Ms between signs of life of a consumer: one whose server is gone is made anew when two are missing. */
+/**
+ * Ms between signs of life of a consumer: one whose server is gone is made anew when two are
+ * missing.
+ */
 const HEARTBEAT = 1000;
 /** Ms between two looks at whether the consumer has what was stored at the one before. */
 const LOOK = 2000;
-/** Entries of a list that are read anew for each page; of a longer one a copy is kept, and what has changed is read. */
+/**
+ * Entries of a list that are read anew for each page; of a longer one a copy is kept, and what has
+ * changed is read.
+ */
 const SHORT_LIST = 256;
 /** Ms for which a copy that nobody asks for is kept. */
 const KEPT = 300_000;
@@ -66,7 +75,10 @@ const FRESH = 1000;
 const MAX_ATTEMPTS = 16;
 /** The header in which a message keeps the sequence that its writer expected to be the latest. */
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
-/** JetStream's numbers for "another sequence is the latest", and for "the stream takes no message of that size". */
+/**
+ * JetStream's numbers for "another sequence is the latest", and for "the stream takes no message of
+ * that size".
+ */
 const WRONG_SEQUENCE = 10071;
 const TOO_LONG = 10054;
 /** Errors of what was not stored, and will not be. */
@@ -80,20 +92,35 @@ const REFUSALS = [
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A name as a token of a subject; an empty one is none of these. @param {string} name */
+/**
+ * A name as a token of a subject; an empty one is none of these.
+ * @param {string} name
+ */
 const token = (name) =>
   toBase64(encoder.encode(name)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') ||
   '-';
 
-/** @param {string} text a token of a subject @returns {string} its name */
+/**
+ * @param {string} text a token of a subject
+ * @returns {string} its name
+ */
 const nameIn = (text) => decoder.decode(fromBase64(text.replaceAll('-', '+').replaceAll('_', '/')));
 
-/** @param {string} subject @returns {string} its last token */
+/**
+ * @param {string} subject
+ * @returns {string} its last token
+ */
 const lastOf = (subject) => subject.slice(subject.lastIndexOf('.') + 1);
 
-/** @typedef {LogRecord & { subject: string, expected?: number, time: number }} Stored a message of a stream, and what its writer expected, if it said so */
+/**
+ * @typedef {LogRecord & { subject: string, expected?: number, time: number }} Stored a message of a
+ *   stream, and what its writer expected, if it said so
+ */
 
-/** @param {Message & { time?: Date }} message @returns {Stored} */
+/**
+ * @param {Message & { time?: Date }} message
+ * @returns {Stored}
+ */
 function storedOf({ seq, subject, data, header, headers = header, time }) {
   const expected = headers?.get(EXPECTED);
   return {
@@ -103,24 +130,39 @@ function storedOf({ seq, subject, data, header, headers = header, time }) {
 }
 
 /**
- * Whether a message is a record: whether it came where its writer expected it. A cluster of servers before 2.9.21 may store
- * several that expect the same one to be the latest (https://github.com/nats-io/nats-server/issues/4320): the first of them is
- * a record. 0 is right in every version, since a server looks at it once more when it stores the message.
+ * Whether a message is a record: whether it came where its writer expected it. A cluster of servers
+ * before 2.9.21 may store several that expect the same one to be the latest
+ * (https://github.com/nats-io/nats-server/issues/4320): the first of them is a record. 0 is right
+ * in every version, since a server looks at it once more when it stores the message.
  * @param {number | undefined} expected
  * @param {number} last the message of the task before it
  */
 const isRecord = (expected, last) => !expected || expected >= last;
 
 /**
- * One who watches a task: reads the past, then takes what the process's consumer brings. `last` is the latest message of the
- * task that was looked at; `behind` says that there is more to be read, and `come` has all that came while it was reading.
- * @typedef {{ task: string, last: number, onRecord: (record: LogRecord) => void, stopped: boolean, reading: boolean, behind: boolean, come: Stored[] }} Watcher
+ * One who watches a task: reads the past, then takes what the process's consumer brings. `last` is
+ * the latest message of the task that was looked at; `behind` says that there is more to be read,
+ * and `come` has all that came while it was reading.
+ * @typedef {object} Watcher
+ * @property {string} task
+ * @property {number} last
+ * @property {(record: LogRecord) => void} onRecord
+ * @property {boolean} stopped
+ * @property {boolean} reading
+ * @property {boolean} behind
+ * @property {Stored[]} come
  */
 
 /**
- * A copy of a long list's entries: the latest message that was read, when that was, and when somebody asked for it; what is being
- * read, and what is read after that.
- * @typedef {{ index: OrderedIndex, seen: number, read: number, asked: number, reading?: Promise<void>, next?: Promise<void> }} Copy
+ * A copy of a long list's entries: the latest message that was read, when that was, and when
+ * somebody asked for it; what is being read, and what is read after that.
+ * @typedef {object} Copy
+ * @property {OrderedIndex} index
+ * @property {number} seen
+ * @property {number} read
+ * @property {number} asked
+ * @property {Promise<void>} [reading]
+ * @property {Promise<void>} [next]
  */
 
 /** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
@@ -160,7 +202,10 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
   /** @type {Set<{ unsubscribe: () => void }>} */
   const subscriptions = new Set();
 
-  /** Bytes that a message may have: neither its stream nor the server takes more. @param {number} limit */
+  /**
+   * Bytes that a message may have: neither its stream nor the server takes more.
+   * @param {number} limit
+   */
   const room = (limit) => Math.min(limit, connection.info?.max_payload ?? 0) - HEADERS;
 
   /** The streams may take less than when this was opened. */
@@ -176,7 +221,10 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     maxRecord = room(limits[0]);
   }
 
-  /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
+  /**
+   * Knows whether there is a connection: a client keeps what is published without one, and sends it
+   * later.
+   */
   async function observe() {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect') connected = false;
@@ -226,10 +274,18 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     }
   }
 
-  /** Resolves when the server has what was sent. A server that hangs does not answer, and its connection stays. */
+  /**
+   * Resolves when the server has what was sent. A server that hangs does not answer, and its
+   * connection stays.
+   */
   const flush = async () => within(connection.flush(), timeout, () => new Error('timeout'));
 
-  /** Asks JetStream for something. @template T @param {() => Promise<T>} ask @returns {Promise<T>} */
+  /**
+   * Asks JetStream for something.
+   * @template T
+   * @param {() => Promise<T>} ask
+   * @returns {Promise<T>}
+   */
   async function request(ask) {
     try {
       return await ask();
@@ -246,21 +302,39 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
    */
   const getMessage = (stream, query) => request(() => jsm.streams.getMessage(stream, query));
 
-  /** The latest message of a subject. @param {string} stream @param {string} subject */
+  /**
+   * The latest message of a subject.
+   * @param {string} stream
+   * @param {string} subject
+   */
   const lastMessage = (stream, subject) => getMessage(stream, { last_by_subj: subject });
 
-  /** Deletes messages. @param {string} stream @param {string} filter a subject @param {number} [seq] the first that stays */
+  /**
+   * Deletes messages.
+   * @param {string} stream
+   * @param {string} filter a subject
+   * @param {number} [seq] the first that stays
+   */
   const purge = (stream, filter, seq) => request(() => jsm.streams.purge(stream, { filter, seq }));
 
-  /** What a stream has now. @param {string} stream @returns {Promise<{ last_seq: number, last_ts: string }>} */
+  /**
+   * What a stream has now.
+   * @param {string} stream
+   * @returns {Promise<{ last_seq: number, last_ts: string }>}
+   */
   async function stateOf(stream) {
     return (await request(() => jsm.streams.info(stream))).state;
   }
 
   /**
-   * The messages of a subject that are there now. A cluster that has lost a server may go on to make consumers there, and
-   * does not answer then (2.9.10): the leader of the stream has all messages, one by one.
-   * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {boolean} [all] whether none that is
+   * The messages of a subject that are there now. A cluster that has lost a server may go on to
+   * make consumers there, and does not answer then (2.9.10): the leader of the stream has all
+   * messages, one by one.
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @param {boolean} [all] whether none that is
    *   there may be left out
    */
   async function messagesOf(stream, subject, from, limit, all = true) {
@@ -282,7 +356,8 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
+   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read
+   *   for ever
    */
   async function oneByOne(stream, subject, from, limit, to = Infinity) {
     /** @type {Stored[]} */
@@ -297,8 +372,13 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
   }
 
   /**
-   * The same by a consumer, with how many of them the server has counted, and how many there were without a limit.
-   * @param {string} stream @param {string} subject @param {number} from @param {number} limit @param {object} [more] of the consumer
+   * The same by a consumer, with how many of them the server has counted, and how many there were
+   * without a limit.
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @param {object} [more] of the consumer
    */
   function consumed(stream, subject, from, limit, more = {}) {
     return request(async () => {
@@ -333,9 +413,13 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     });
   }
 
-  // --- Logs ---------------------------------------------------------------------------------------
+  // --- Logs --------------------------------------------------------------------------------------
 
-  /** @param {string} task @param {string} data @param {number} expected the latest message */
+  /**
+   * @param {string} task
+   * @param {string} data
+   * @param {number} expected the latest message
+   */
   async function appendAfter(task, data, expected) {
     const subject = logOf(task);
     const options = { expect: { lastSubjectSequence: expected } };
@@ -352,7 +436,12 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     return seq;
   }
 
-  /** With the latest message that was looked at. @param {string} task @param {number} after @param {number} limit */
+  /**
+   * With the latest message that was looked at.
+   * @param {string} task
+   * @param {number} after
+   * @param {number} limit
+   */
   async function recordsOf(task, after, limit) {
     const subject = logOf(task);
     /** @type {LogRecord[]} */
@@ -365,7 +454,8 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
         found = found.concat(await messagesOf(logStream, subject, from, wanted - FEW));
       }
       for (const message of found) {
-        // What was asked for is what came after any number, which need not be that of a message of the task.
+        // What was asked for is what came after any number, which need not be that of a message of
+        // the task.
         const isNext =
           isRecord(message.expected, last) || (last === after && !(await has(task, after)));
         if (isNext) records.push({ seq: message.seq, data: message.data });
@@ -375,13 +465,20 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     }
   }
 
-  /** Whether a message is one of a task. @param {string} task @param {number} seq */
+  /**
+   * Whether a message is one of a task.
+   * @param {string} task
+   * @param {number} seq
+   */
   async function has(task, seq) {
     const stored = await getMessage(logStream, { seq });
     return stored?.subject === logOf(task);
   }
 
-  /** @param {Watcher} watcher @param {Stored} message that came */
+  /**
+   * @param {Watcher} watcher
+   * @param {Stored} message that came
+   */
   function take(watcher, message) {
     const { last } = watcher;
     const { seq, data, expected = last } = message;
@@ -394,12 +491,18 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     }
   }
 
-  /** @param {Watcher} watcher @param {LogRecord} record */
+  /**
+   * @param {Watcher} watcher
+   * @param {LogRecord} record
+   */
   function give(watcher, record) {
     if (!watcher.stopped) invokeReportingErrors(watcher.onRecord, record);
   }
 
-  /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
+  /**
+   * Gives a watcher what is there, and then what came meanwhile.
+   * @param {Watcher} watcher
+   */
   async function readOn(watcher) {
     watcher.behind = true;
     if (watcher.reading) return;
@@ -477,7 +580,8 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     const message = storedOf(brought);
     for (const watcher of watchers) {
       if (!watcher.reading) take(watcher, message);
-      // Of several that expect the same one to be the latest, the first is a record: none may be missing.
+      // Of several that expect the same one to be the latest, the first is a record: none may be
+      // missing.
       else if (watcher.come.push(message) > MAX_COME) {
         watcher.come = [];
         watcher.behind = true;
@@ -488,7 +592,8 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
   // --- The index -------------------------------------------------------------------------------
 
   /**
-   * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for.
+   * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they
+   * could be asked for.
    * @param {ListFilter} filter
    * @param {boolean} further whether an earlier page has been read
    */
@@ -510,7 +615,8 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
   }
 
   /**
-   * Reads what was entered until now. All who ask while it is being read wait for one that begins then.
+   * Reads what was entered until now. All who ask while it is being read wait for one that begins
+   * then.
    * @param {Copy} copy
    * @param {string} subject
    * @returns {Promise<void>}
@@ -524,11 +630,15 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     return copy.reading ? (copy.next ??= copy.reading.catch(() => {}).then(begin)) : begin();
   }
 
-  /** @param {Copy} copy @param {string} subject */
+  /**
+   * @param {Copy} copy
+   * @param {string} subject
+   */
   async function readInto(copy, subject) {
     const read = async () => {
       const from = copy.seen + 1;
-      // One that changes while they are read is not among them: its new message has a later sequence.
+      // One that changes while they are read is not among them: its new message has a later
+      // sequence.
       const found = await messagesOf(stateStream, subject, from, Infinity, false);
       if (found.length > 0) copy.seen = found[found.length - 1].seq;
       await enter(copy.index, found);
@@ -550,13 +660,19 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
 
   // --- Objects ---------------------------------------------------------------------------------
 
-  /** @param {string} name @returns {Promise<{ id: string, count: number, size: number } | undefined>} */
+  /**
+   * @param {string} name
+   * @returns {Promise<{ id: string, count: number, size: number } | undefined>}
+   */
   async function objectNamed(name) {
     const last = await lastMessage(stateStream, subjectOf('object', token(name)));
     return last ? JSON.parse(decoder.decode(last.data)) : undefined;
   }
 
-  /** @param {string} of the token of its name @param {string} id of its chunks */
+  /**
+   * @param {string} of the token of its name
+   * @param {string} id of its chunks
+   */
   const removeChunks = (of, id) => purge(stateStream, subjectOf('chunk', of, id, '*'));
 
   /** @param {string} name */
@@ -568,7 +684,7 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     await removeChunks(token(name), object.id);
   }
 
-  // --- The contract -------------------------------------------------------------------------------
+  // --- The contract ------------------------------------------------------------------------------
 
   async function close() {
     if (closed) return;
@@ -790,8 +906,9 @@ async function backendOn(connection, js, jsm, namespace, timeout) {
     },
 
     /**
-     * All that is large are chunks, and they are in the order in which they came. Of them only the subjects are read. How old they
-     * are is told by the server's own clock: no older than by what it stored last.
+     * All that is large are chunks, and they are in the order in which they came. Of them only the
+     * subjects are read. How old they are is told by the server's own clock: no older than by what
+     * it stored last.
      * @param {import('./backend.js').Sweep} sweep
      */
     async sweep({ age, limit, keeps, after = '0' }) {
@@ -830,7 +947,11 @@ function entryIn(text) {
   return entry;
 }
 
-/** Others have their turn while there are many. @param {OrderedIndex} index @param {LogRecord[]} messages */
+/**
+ * Others have their turn while there are many.
+ * @param {OrderedIndex} index
+ * @param {LogRecord[]} messages
+ */
 async function enter(index, messages) {
   for (const [i, { data }] of messages.entries()) {
     // What somebody else has put there costs the others nothing.
@@ -844,13 +965,16 @@ async function enter(index, messages) {
 /**
  * A backend on NATS.
  * @param {object} options
- * @param {any} options.connection of `@nats-io/transport-node` 3, or another transport of NATS: it stays yours, with its TLS,
- *   its account and its permissions
+ * @param {any} options.connection of `@nats-io/transport-node` 3, or another transport of NATS: it
+ *   stays yours, with its TLS, its account and its permissions
  * @param {any} options.jetstream the module `@nats-io/jetstream` 3
- * @param {string} [options.namespace] two agents share one NATS if theirs differ: letters, digits, `-` and `_` (`a2a`)
+ * @param {string} [options.namespace] two agents share one NATS if theirs differ: letters, digits,
+ *   `-` and `_` (`a2a`)
  * @param {number} [options.replicas] servers that keep a copy, if the streams are not there yet (1)
- * @param {number} [options.timeout] ms for NATS to answer; then what was published may have been stored or not (5000)
- * @returns {Promise<Backend>} rejects with `UNAVAILABLE` when JetStream is, or its streams are not as this needs them
+ * @param {number} [options.timeout] ms for NATS to answer; then what was published may have been
+ *   stored or not (5000)
+ * @returns {Promise<Backend>} rejects with `UNAVAILABLE` when JetStream is, or its streams are not
+ *   as this needs them
  */
 export async function natsBackend({
   connection,

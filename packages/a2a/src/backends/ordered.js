@@ -1,4 +1,7 @@
-/** Entries of an index in the order of a list, so that a page costs what it shows, however many there are. */
+/**
+ * Entries of an index in the order of a list, so that a page costs what it shows, however many
+ * there are.
+ */
 import { isBefore } from './backend.js';
 
 /** @import { Indexed, ListFilter, Place } from './backend.js' */
@@ -7,10 +10,16 @@ import { isBefore } from './backend.js';
 const MAX_BLOCK = 128;
 
 class OrderedEntries {
-  /** Each in order, after the one before, and not empty. No two entries have the same place. @type {Indexed[][]} */
+  /**
+   * Each in order, after the one before, and not empty. No two entries have the same place.
+   * @type {Indexed[][]}
+   */
   #blocks = [];
 
-  /** The block of a place, and how many of it come before. @param {Place} place */
+  /**
+   * The block of a place, and how many of it come before.
+   * @param {Place} place
+   */
   #find(place) {
     const blocks = this.#blocks;
     const after = partition(blocks.length, (i) => !isBefore(place, blocks[i][0]));
@@ -39,7 +48,10 @@ class OrderedEntries {
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
-  /** The entries that come after a place, or all. @param {Place | undefined} place */
+  /**
+   * The entries that come after a place, or all.
+   * @param {Place | undefined} place
+   */
   *after(place) {
     let { at, index } = place ? this.#find(place) : { at: 0, index: 0 };
     for (let block; (block = this.#blocks[at]); at++, index = 0)
@@ -47,7 +59,10 @@ class OrderedEntries {
         if (!place || isBefore(place, block[index])) yield block[index];
   }
 
-  /** How many are not older. @param {number} since */
+  /**
+   * How many are not older.
+   * @param {number} since
+   */
   count(since) {
     let count = 0;
     for (const block of this.#blocks) {
@@ -58,7 +73,10 @@ class OrderedEntries {
   }
 }
 
-/** The names of the lists that show all of a tenant, of one of its contexts, and of a state, or of none. NUL is in no other name. */
+/**
+ * The names of the lists that show all of a tenant, of one of its contexts, and of a state, or of
+ * none. NUL is in no other name.
+ */
 const ofContext = (/** @type {string} */ tenant, /** @type {string} */ context) =>
   `${tenant}\0c${context}`;
 const ofState = (/** @type {string} */ tenant, state = '') => `${tenant}\0s${state}`;
@@ -79,12 +97,18 @@ export class OrderedIndex {
     return this.#entries.get(task);
   }
 
-  /** The lists that have an entry. @param {Indexed} entry */
+  /**
+   * The lists that have an entry.
+   * @param {Indexed} entry
+   */
   #listsOf({ tenant, context, state }) {
     return [tenant, ofContext(tenant, context), ofState(tenant, state)];
   }
 
-  /** Enters a task, or replaces its entry. @param {Indexed} entry */
+  /**
+   * Enters a task, or replaces its entry.
+   * @param {Indexed} entry
+   */
   set(entry) {
     this.remove(entry.task);
     this.#entries.set(entry.task, entry);
@@ -107,7 +131,11 @@ export class OrderedIndex {
     }
   }
 
-  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
+  /**
+   * @param {ListFilter} filter
+   * @param {Place | undefined} after
+   * @param {number} limit
+   */
   page({ tenant, context, state, since = -Infinity }, after, limit) {
     const name =
       context !== undefined ? ofContext(tenant, context) : state ? ofState(tenant, state) : tenant;
@@ -120,7 +148,10 @@ export class OrderedIndex {
     return found;
   }
 
-  /** How many with a state a list shows. @param {ListFilter} filter */
+  /**
+   * How many with a state a list shows.
+   * @param {ListFilter} filter
+   */
   count({ tenant, context, state, since = -Infinity }) {
     if (context !== undefined) {
       const found = this.page({ tenant, context, state, since }, undefined, Infinity);

@@ -1,6 +1,6 @@
 /**
- * A backend in a file, for one process at a time: tasks outlive a restart. It needs `node:sqlite`, which Node has from
- * 22.13 on.
+ * A backend in a file, for one process at a time: tasks outlive a restart. It needs `node:sqlite`,
+ * which Node has from 22.13 on.
  */
 import { AbpError } from '../../../../js/common/errors.js';
 import { unavailable } from './backend.js';
@@ -27,8 +27,11 @@ const TABLES = `
 `;
 
 /**
- * Which entries a list shows, from a place on, and the values of that. The time by itself says where in the index it begins.
- * @param {ListFilter} filter @param {Place} [after] @param {boolean} [counted] whether only those that are counted
+ * Which entries a list shows, from a place on, and the values of that. The time by itself says
+ * where in the index it begins.
+ * @param {ListFilter} filter
+ * @param {Place} [after]
+ * @param {boolean} [counted] whether only those that are counted
  * @returns {[where: string, ...values: unknown[]]}
  */
 function selection({ tenant, context, state, since = -Infinity }, after, counted = false) {
@@ -51,12 +54,20 @@ const FULL = 13;
 
 /** @typedef {Error & { errcode?: number }} SqliteError */
 
-/** Where a backend keeps things in a file. @param {any} database @returns {Storage} */
+/**
+ * Where a backend keeps things in a file.
+ * @param {any} database
+ * @returns {Storage}
+ */
 function storageIn(database) {
   /** Prepared statements, by their text. @type {Map<string, any>} */
   const statements = new Map();
 
-  /** @param {'run' | 'get' | 'all'} method @param {string} sql @param {...unknown} values */
+  /**
+   * @param {'run' | 'get' | 'all'} method
+   * @param {string} sql
+   * @param {...unknown} values
+   */
   const ask = (method, sql, ...values) => {
     let statement = statements.get(sql);
     if (!statement) statements.set(sql, (statement = database.prepare(sql)));
@@ -70,7 +81,8 @@ function storageIn(database) {
   };
 
   /**
-   * Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order.
+   * Writes what need not be on the disk when it returns. It is there before the next record is: the
+   * file is written in order.
    * @param {string} sql
    * @param {...unknown} values
    */
@@ -141,18 +153,27 @@ function storageIn(database) {
   };
 }
 
-/** SQLite's word for no limit is -1. @param {number} limit */
+/**
+ * SQLite's word for no limit is -1.
+ * @param {number} limit
+ */
 const limitOf = (limit) => (Number.isFinite(limit) ? limit : -1);
 
-/** A row as an object like any other. @template T @param {T} row @returns {T} */
+/**
+ * A row as an object like any other.
+ * @template T
+ * @param {T} row
+ * @returns {T}
+ */
 const plain = (row) => ({ ...row });
 
 /**
- * A backend in a file of SQLite. Nobody else can open the file until this one is closed, or its process has ended. A record
- * is on the disk when `append` resolves.
+ * A backend in a file of SQLite. Nobody else can open the file until this one is closed, or its
+ * process has ended. A record is on the disk when `append` resolves.
  * @param {string} path of the file, which is made if it is not there
- * @returns {Promise<import('./backend.js').Backend>} rejects with `NOT_SUPPORTED` where there is no `node:sqlite`, with `IN_USE` when another
- *   process has the file, and with `UNAVAILABLE` when it cannot be opened or has another layout
+ * @returns {Promise<import('./backend.js').Backend>} rejects with `NOT_SUPPORTED` where there is no
+ *   `node:sqlite`, with `IN_USE` when another process has the file, and with `UNAVAILABLE` when it
+ *   cannot be opened or has another layout
  */
 export async function sqliteBackend(path) {
   const name = 'node:sqlite';

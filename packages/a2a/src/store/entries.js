@@ -1,8 +1,9 @@
 /**
- * The index of tasks: their tenants, contexts, states, times and users, and the hours in which they ended. It is derived from
- * their logs, and written after them: until then, and where a process ends in between until another one has taken the task
- * over, a list that is limited to a state shows the task as the index has it. What ends a task is never taken back, so an
- * entry that says so is right. Where nobody else has an index, it is written when it is read.
+ * The index of tasks: their tenants, contexts, states, times and users, and the hours in which they
+ * ended. It is derived from their logs, and written after them: until then, and where a process
+ * ends in between until another one has taken the task over, a list that is limited to a state
+ * shows the task as the index has it. What ends a task is never taken back, so an entry that says
+ * so is right. Where nobody else has an index, it is written when it is read.
  */
 import { safely } from '../../../../js/common/errors.js';
 import { printCursor, requireEntry } from '../backends/backend.js';
@@ -26,7 +27,10 @@ const MAX_USER = 1024;
 export const hourOf = (ms) => Math.floor(ms / HOUR);
 
 export class TaskEntries {
-  /** Tasks whose entries are behind their logs, and are to be written. @type {Map<string, Replica>} */
+  /**
+   * Tasks whose entries are behind their logs, and are to be written.
+   * @type {Map<string, Replica>}
+   */
   #due = new Map();
   /** What writes them, for as long as it takes. @type {Map<string, Promise<void>>} */
   #noting = new Map();
@@ -41,16 +45,21 @@ export class TaskEntries {
     this.#backend = logs.backend;
   }
 
-  // --- Writing -----------------------------------------------------------------------------------------
+  // --- Writing -----------------------------------------------------------------------------------
 
-  /** Enters a task that is to have its first record. @param {string} id @param {Origin} origin */
+  /**
+   * Enters a task that is to have its first record.
+   * @param {string} id
+   * @param {Origin} origin
+   */
   async begin(id, origin) {
     if (this.#backend.alone) within({ tenant: origin.tenant ?? '', context: origin.contextId });
     else await this.#backend.note(id, entryOf({ ...origin, time: Date.now() }), 0);
   }
 
   /**
-   * A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over.
+   * A state of the task was stored: its entry is written, and when there is nothing more to see to,
+   * its duty is over.
    * @param {Replica} replica
    */
   changed(replica) {
@@ -67,7 +76,10 @@ export class TaskEntries {
     this.#noting.set(id, noting);
   }
 
-  /** The task is nowhere any more. @param {string} id */
+  /**
+   * The task is nowhere any more.
+   * @param {string} id
+   */
   forget(id) {
     this.#due.delete(id);
     this.#backend.forget(id).catch(() => {});
@@ -102,7 +114,10 @@ export class TaskEntries {
     }
   }
 
-  /** Enters a task as its log has it. @param {Replica} replica */
+  /**
+   * Enters a task as its log has it.
+   * @param {Replica} replica
+   */
   async write({ id, seq, entry, ended }) {
     if (!entry) return;
     const { tenant, contextId, user, state, status } = entry.task;
@@ -114,7 +129,11 @@ export class TaskEntries {
     if (ended) await this.noteEnd(id, 1);
   }
 
-  /** A task has ended, or a log has none unless one is begun there later. @param {string} id @param {0 | 1} seq 0 if the log has none */
+  /**
+   * A task has ended, or a log has none unless one is begun there later.
+   * @param {string} id
+   * @param {0 | 1} seq 0 if the log has none
+   */
   async noteEnd(id, seq) {
     if (!this.#logs.options.retention) return;
     const time = Date.now();
@@ -122,11 +141,13 @@ export class TaskEntries {
     await this.#backend.note(`${ENDED}/${id}`, hour, seq);
   }
 
-  // --- Lists -------------------------------------------------------------------------------------------
+  // --- Lists -------------------------------------------------------------------------------------
 
   /**
    * The next tasks of a list, and the last place that was looked at if there are more.
-   * @param {ListFilter} filter @param {Place | undefined} after @param {number} limit
+   * @param {ListFilter} filter
+   * @param {Place | undefined} after
+   * @param {number} limit
    */
   async page(filter, after, limit) {
     if (!after) await this.#written();
@@ -145,7 +166,10 @@ export class TaskEntries {
     return this.#backend.count(within(filter));
   }
 
-  /** @param {Listed} listed @returns {Promise<StoredTask | undefined>} */
+  /**
+   * @param {Listed} listed
+   * @returns {Promise<StoredTask | undefined>}
+   */
   async read({ task: id, state }) {
     const replica = await this.#logs.load(id).catch((error) => {
       // Its log is of a later version: others show it.
@@ -168,7 +192,8 @@ export class TaskEntries {
 
 /**
  * An entry of the index.
- * @param {{ tenant?: string, contextId: string, user?: unknown, state?: string, time: number }} about
+ * @param {{ tenant?: string, contextId: string, user?: unknown, state?: string, time: number }}
+ *   about
  * @returns {IndexEntry}
  */
 function entryOf({ tenant = '', contextId: context, user, state, time }) {
@@ -177,7 +202,10 @@ function entryOf({ tenant = '', contextId: context, user, state, time }) {
   return { tenant: TASKS + tenant, context, time, state, data };
 }
 
-/** Throws unless an index can have what is asked for. @param {ListFilter} filter */
+/**
+ * Throws unless an index can have what is asked for.
+ * @param {ListFilter} filter
+ */
 function within({ tenant: name, ...rest }) {
   const tenant = TASKS + name;
   requireEntry({ tenant, context: rest.context ?? '', time: 0, data: '' });

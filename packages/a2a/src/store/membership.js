@@ -1,7 +1,8 @@
 /**
- * A process among the others: its lease, by which they see that it lives, its entry in their list, and which of them are
- * gone. It has no timers: its owner calls `tick` a few times in a term. packages/a2a/tests/membership.test.js explores
- * it with a backend that refuses, hangs and is late at every step.
+ * A process among the others: its lease, by which they see that it lives, its entry in their list,
+ * and which of them are gone. It has no timers: its owner calls `tick` a few times in a term.
+ * packages/a2a/tests/membership.test.js explores it with a backend that refuses, hangs and is late
+ * at every step.
  */
 import { unavailable } from '../backends/backend.js';
 import { newId } from '../ids.js';
@@ -9,7 +10,10 @@ import { RETRY, pause } from '../pause.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 
-/** The part of a term for which an owner relies on its lease. Who would take over waits for a whole one. */
+/**
+ * The part of a term for which an owner relies on its lease. Who would take over waits for a whole
+ * one.
+ */
 const SAFE = 2 / 3;
 /** Entries of the list that are read at once. */
 const PAGE = 1000;
@@ -25,20 +29,24 @@ const GONE = 'gone';
 /**
  * @typedef {object} MembershipOptions
  * @property {number} term ms without a sign of life after which a process is taken for gone
- * @property {(text: string) => string | Promise<string>} answer answers what others ask of this process
- * @property {(lost: boolean) => void} onLose the process goes on under another name; `lost` if its lease has run out
+ * @property {(text: string) => string | Promise<string>} answer answers what others ask of this
+ *   process
+ * @property {(lost: boolean) => void} onLose the process goes on under another name; `lost` if its
+ *   lease has run out
  * @property {() => number} [now] ms of a clock that only goes forward
  * @property {(ms: number) => Promise<unknown>} [pause]
  */
 
 /**
- * The lease of a process. It decides only who tries: what is true is in the logs. It counts from before its renewal was
- * sent; one that has run out is lost for good, and the process goes on under another name. Nothing begins under a lease
- * before others can find what it leaves.
+ * The lease of a process. It decides only who tries: what is true is in the logs. It counts from
+ * before its renewal was sent; one that has run out is lost for good, and the process goes on under
+ * another name. Nothing begins under a lease before others can find what it leaves.
  */
 export class Lease {
   name = newId();
-  /** Whether its entry is written: then others look at it, and take what is left when it is gone. */
+  /**
+   * Whether its entry is written: then others look at it, and take what is left when it is gone.
+   */
   entered = false;
   /** Stops answering what is asked of this name. @type {(() => Promise<void>) | undefined} */
   unserve;
@@ -63,7 +71,11 @@ export class Lease {
     return this.until !== undefined && this.#now() >= this.until;
   }
 
-  /** Rejects if the backend is away. @param {Backend} backend @param {number} term ms */
+  /**
+   * Rejects if the backend is away.
+   * @param {Backend} backend
+   * @param {number} term ms
+   */
   async renew(backend, term) {
     const sent = this.#now();
     await backend.renew(this.name);
@@ -75,24 +87,30 @@ export class Membership {
   lease;
   /** Whether it leaves: its lease is not renewed any more. */
   closed = false;
-  /** The numbers of the leases of others, and since when they have not changed. @type {Map<string, { number: number, since: number }>} */
+  /**
+   * The numbers of the leases of others, and since when they have not changed.
+   * @type {Map<string, { number: number, since: number }>}
+   */
   #seen = new Map();
   #looks = 0;
   #backend;
   #options;
 
-  /** @param {Backend} backend @param {MembershipOptions} options */
+  /**
+   * @param {Backend} backend
+   * @param {MembershipOptions} options
+   */
   constructor(backend, options) {
     this.#backend = backend;
     this.#options = { now: () => performance.now(), pause, ...options };
     this.lease = new Lease(this.#options.now);
   }
 
-  // --- This process ------------------------------------------------------------------------------------
+  // --- This process ------------------------------------------------------------------------------
 
   /**
-   * The process is there from now on: first it answers, then it lives, then it has an entry. Others count from when they first see that, so
-   * they find it gone later than it does itself.
+   * The process is there from now on: first it answers, then it lives, then it has an entry. Others
+   * count from when they first see that, so they find it gone later than it does itself.
    */
   enter() {
     const { lease } = this;
@@ -116,7 +134,11 @@ export class Membership {
     void unserve?.().catch(() => {});
   }
 
-  /** @param {string} name @param {string} data @param {number} seq */
+  /**
+   * @param {string} name
+   * @param {string} data
+   * @param {number} seq
+   */
   #note(name, data, seq) {
     const entry = { tenant: PROCESSES, context: '', time: Date.now(), data };
     return this.#backend.note(`${PROCESSES}/${name}`, entry, seq);
@@ -131,7 +153,10 @@ export class Membership {
     if (lease.until !== undefined) await this.#renew(lease);
   }
 
-  /** Where the backend is busy, a renewal is tried again before the next one is due. @param {Lease} lease */
+  /**
+   * Where the backend is busy, a renewal is tried again before the next one is due.
+   * @param {Lease} lease
+   */
   async #renew(lease) {
     while (!this.closed && !lease.lost)
       try {
@@ -153,8 +178,8 @@ export class Membership {
   }
 
   /**
-   * The lease under which something may begin now. What is begun under it is stored with its name, and only as long as it is valid. Rejects
-   * if the backend is away.
+   * The lease under which something may begin now. What is begun under it is stored with its name,
+   * and only as long as it is valid. Rejects if the backend is away.
    */
   async living() {
     if (this.lease.lost) this.lose();
@@ -164,15 +189,21 @@ export class Membership {
     return lease;
   }
 
-  /** Nobody waits for this process any more. @param {string} name that it had when it began to close */
+  /**
+   * Nobody waits for this process any more.
+   * @param {string} name that it had when it began to close
+   */
   async leave(name) {
     await this.lease.unserve?.().catch(() => {});
     await this.#note(name, GONE, 2).catch(() => {});
   }
 
-  // --- The others --------------------------------------------------------------------------------------
+  // --- The others --------------------------------------------------------------------------------
 
-  /** The processes that are gone. @returns {AsyncGenerator<string>} */
+  /**
+   * The processes that are gone.
+   * @returns {AsyncGenerator<string>}
+   */
   async *gone() {
     const { lease } = this;
     const { valid } = lease;
@@ -193,7 +224,11 @@ export class Membership {
     if (this.#looks++ % LOOKS === 0) await this.#sweep(listed);
   }
 
-  /** A process that is gone has left nothing any more. One that has renewed its lease nevertheless is not gone. @param {string} name */
+  /**
+   * A process that is gone has left nothing any more. One that has renewed its lease nevertheless
+   * is not gone.
+   * @param {string} name
+   */
   async forget(name) {
     const number = this.#seen.get(name)?.number ?? (await this.#backend.lease(name));
     this.#seen.delete(name);
@@ -201,7 +236,10 @@ export class Membership {
     await this.#backend.forget(`${PROCESSES}/${name}`);
   }
 
-  /** @param {string} name of a process @param {string} data of its entry */
+  /**
+   * @param {string} name of a process
+   * @param {string} data of its entry
+   */
   async #isGone(name, data) {
     if (data === GONE) return true;
     if (this.#backend.local && (await this.#isSilent(name))) return true;
@@ -223,7 +261,10 @@ export class Membership {
     return false;
   }
 
-  /** In a backend with one process, nobody else can answer later. @param {string} name */
+  /**
+   * In a backend with one process, nobody else can answer later.
+   * @param {string} name
+   */
   async #isSilent(name) {
     const asked = this.#backend.ask(name, '{}', { timeout: this.#options.term });
     const { code } = await asked.catch((error) => error);
@@ -231,7 +272,8 @@ export class Membership {
   }
 
   /**
-   * Deletes leases that nobody renews and that have no entry: of processes that ended before they had one, and of renewals that came late.
+   * Deletes leases that nobody renews and that have no entry: of processes that ended before they
+   * had one, and of renewals that came late.
    * @param {Set<string>} listed
    */
   async #sweep(listed) {

@@ -1,6 +1,7 @@
 /**
- * A task that this process owns: the core decides, what it decides is stored in the task's log, and what is stored is told.
- * A record is on its way at a time, and the log takes it only where this process expects it.
+ * A task that this process owns: the core decides, what it decides is stored in the task's log, and
+ * what is stored is told. A record is on its way at a time, and the log takes it only where this
+ * process expects it.
  */
 import * as core from '../tasks-boundary.js';
 import { ended } from '../tasks-core.js';
@@ -24,7 +25,12 @@ const OVERHEAD = 1024;
 /** Characters that are counted for an event besides its own. */
 const WAITING = 128;
 
-/** @typedef {{ event: TaskEvent, text: string, name?: string }} Queued with the name of its object, where it is too long for a record */
+/**
+ * @typedef {object} Queued with the name of its object, where it is too long for a record
+ * @property {TaskEvent} event
+ * @property {string} text
+ * @property {string} [name]
+ */
 /** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt what a run is to answer */
 
 export class Owner {
@@ -32,7 +38,10 @@ export class Owner {
   #queue = [];
   /** Characters of it. */
   pending = 0;
-  /** The record that is on its way. @type {TaskRecord & { text: string, expected: number, events: TaskEvent[] } | undefined} */
+  /**
+   * The record that is on its way.
+   * @type {TaskRecord & { text: string, expected: number, events: TaskEvent[] } | undefined}
+   */
   sent;
   #sending = false;
   #gone = false;
@@ -43,10 +52,14 @@ export class Owner {
   context;
   /** What the latest run said of its work. @type {import('../outcome.js').Said | undefined} */
   said;
-  /** Called when the record is read that begins a run; undefined from then on. @type {((entry: Entry) => void) | undefined} */
+  /**
+   * Called when the record is read that begins a run; undefined from then on.
+   * @type {((entry: Entry) => void) | undefined}
+   */
   begun;
   /**
-   * Who waits for a state to be stored, and who for all: called with an error when this process no longer owns the task.
+   * Who waits for a state to be stored, and who for all: called with an error when this process no
+   * longer owns the task.
    * @type {Waiting}
    */
   #storing = [];
@@ -60,7 +73,8 @@ export class Owner {
    * @param {import('./store.js').TaskLogs} logs
    * @param {import('./replica.js').Replica} replica
    * @param {core.Task} handle in the table of tasks that this process owns
-   * @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name
+   * @param {import('./membership.js').Lease} lease under which the process enlisted: its records
+   *   have that name
    */
   constructor(logs, replica, handle, lease) {
     this.#logs = logs;
@@ -79,16 +93,17 @@ export class Owner {
     return this.#queue.length;
   }
 
-  // --- What is decided ---------------------------------------------------------------------------------
+  // --- What is decided ---------------------------------------------------------------------------
 
   /**
    * A message is there for the executor.
    * @param {Prompt} prompt
-   * @param {{ message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }} run
+   * @param {{ message?: Message, mark?: import('../repeats.js').Mark, saved?: object,
+   *   attempt: number, trace?: string }} run
    * @param {(entry: Entry) => void} [begun] called when it is stored
    * @param {TaskEvent} [first] what comes before it in the log
-   * @returns {Promise<void> | undefined} resolves when it is stored, rejects if it never will be; undefined if the task takes no
-   *   message now
+   * @returns {Promise<void> | undefined} resolves when it is stored, rejects if it never will be;
+   *   undefined if the task takes no message now
    */
   start(prompt, run, begun, first) {
     const verdict = this.table.start(this.handle);
@@ -110,7 +125,10 @@ export class Owner {
     return settled(this.#storing);
   }
 
-  /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
+  /**
+   * Resolves when all that was decided so far is stored. Rejects when this process no longer owns
+   * the task.
+   */
   flushed() {
     if (this.#queue.length === 0) return Promise.resolve();
     return this.#gone ? Promise.reject(lostError()) : settled(this.#flushing);
@@ -154,7 +172,10 @@ export class Owner {
     void this.#send();
   }
 
-  /** @param {TaskEvent} event @returns {boolean} whether it will be stored, or need not be */
+  /**
+   * @param {TaskEvent} event
+   * @returns {boolean} whether it will be stored, or need not be
+   */
   push(event) {
     if (this.#gone || this.#over) return false;
     // However often it is cancelled, that is stored once.
@@ -184,15 +205,21 @@ export class Owner {
     this.#logs.wait(by);
   }
 
-  /** The others are not to be stored any more. @param {(one: Queued) => boolean} which */
+  /**
+   * The others are not to be stored any more.
+   * @param {(one: Queued) => boolean} which
+   */
   #keep(which) {
     for (const one of this.#queue) if (!which(one)) this.#grow(-sizeOf(one));
     this.#queue = this.#queue.filter(which);
   }
 
-  // --- The log -----------------------------------------------------------------------------------------
+  // --- The log -----------------------------------------------------------------------------------
 
-  /** Waits for nothing if the backend answers at once: then what is decided is told before its decider goes on. */
+  /**
+   * Waits for nothing if the backend answers at once: then what is decided is told before its
+   * decider goes on.
+   */
   async #send() {
     if (this.#sending) return;
     this.#sending = true;
@@ -220,13 +247,15 @@ export class Owner {
       } catch (error) {
         const { code } = /** @type {AbpError} */ (error);
         doubt ||= code === 'UNACKNOWLEDGED';
-        // A message that cannot be stored is refused, unless work that is under way would be lost with it.
+        // A message that cannot be stored is refused, unless work that is under way would be lost
+        // with it.
         const begins = this.#replica.seq === 0 || (this.begun && !this.context);
         if (begins && !doubt && code !== 'CONFLICT') {
           this.lose(/** @type {AbpError} */ (error));
           break;
         }
-        // Whatever became of the record, the log knows: it is kept until it, or another in its place, was read.
+        // Whatever became of the record, the log knows: it is kept until it, or another in its
+        // place, was read.
         const read = await this.#replica.catchUp().then(
           () => true,
           () => false,
@@ -239,7 +268,10 @@ export class Owner {
     this.#sending = false;
   }
 
-  /** Whether it is too long for a record. @param {Queued} one */
+  /**
+   * Whether it is too long for a record.
+   * @param {Queued} one
+   */
   #isLong({ text }) {
     const { maxRecord } = this.#logs.backend;
     return maxRecord < Infinity && bytesOf(text) > maxRecord - OVERHEAD;
@@ -269,14 +301,20 @@ export class Owner {
     return { id, by, epoch, text, expected: this.#replica.seq, events: whole };
   }
 
-  /** A record was read in the place that the one on its way expected. @param {boolean} own whether it is that one */
+  /**
+   * A record was read in the place that the one on its way expected.
+   * @param {boolean} own whether it is that one
+   */
   passed(own) {
     if (own)
       for (const one of this.#queue.splice(0, this.sent?.events.length)) this.#grow(-sizeOf(one));
     this.sent = undefined;
   }
 
-  /** An event of this process is stored, and told. @param {TaskEvent} event */
+  /**
+   * An event of this process is stored, and told.
+   * @param {TaskEvent} event
+   */
   committed(event) {
     if (this.#gone) return;
     if (event.k === 'run' || event.k === 'status') {
@@ -291,7 +329,10 @@ export class Owner {
     this.rest();
   }
 
-  /** A cancel is stored. @param {string} [reason] */
+  /**
+   * A cancel is stored.
+   * @param {string} [reason]
+   */
   wish(reason) {
     if (this.#gone || this.#over) return;
     this.act(this.table.wish(this.handle, limitOf(this.#logs.parts.grace)), { reason });
@@ -302,7 +343,8 @@ export class Owner {
    * @param {import('../runs.js').ExecutorContext} context
    * @param {number} run
    * @param {core.TaskReturn} how
-   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless it has said what it is
+   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless
+   *   it has said what it is
    */
   returned(context, run, how, failure) {
     if (this.context === context) this.context = undefined;
@@ -310,7 +352,10 @@ export class Owner {
     this.rest();
   }
 
-  /** The executor has returned, or a record was stored: what waits for input is nobody's from then on. */
+  /**
+   * The executor has returned, or a record was stored: what waits for input is nobody's from then
+   * on.
+   */
   rest() {
     if (this.#queue.length === 0) settle(this.#flushing);
     if (this.#gone || this.context || this.#queue.length > 0) return;
@@ -319,12 +364,18 @@ export class Owner {
     else if (this.#replica.asks && !this.#logs.backend.alone) this.#push({ k: 'rest' });
   }
 
-  /** The agent ends, and the task with it. @param {string} reason */
+  /**
+   * The agent ends, and the task with it.
+   * @param {string} reason
+   */
   end(reason) {
     this.act(this.table.cancel(this.handle, 0, true), { reason });
   }
 
-  /** Somebody else owns the task, or nobody. @param {AbpError} [why] */
+  /**
+   * Somebody else owns the task, or nobody.
+   * @param {AbpError} [why]
+   */
   lose(why) {
     if (this.#gone) return;
     // The task is let go of also where the core has failed, which says nothing.
@@ -345,7 +396,10 @@ export class Owner {
     if (wish?.k === 'wish') void this.#logs.cancel(this.#replica, wish.reason).catch(() => {});
   }
 
-  /** Says that the task has failed, as whoever takes it over does. @param {string} why */
+  /**
+   * Says that the task has failed, as whoever takes it over does.
+   * @param {string} why
+   */
   fail(why) {
     const { entry } = this.#replica;
     const status = entry && statusOf(entry.task, why);
@@ -357,18 +411,30 @@ export class Owner {
 const LOST = 'This process does not own the task any more';
 const lostError = () => new AbpError('ABORTED', LOST, { retryable: true });
 
-/** @typedef {((error?: AbpError) => void)[]} Waiting for something, or for the error in place of it */
+/**
+ * @typedef {((error?: AbpError) => void)[]} Waiting for something, or for the error in place of it
+ */
 
-/** @param {Waiting} waiting @returns {Promise<void>} */
+/**
+ * @param {Waiting} waiting
+ * @returns {Promise<void>}
+ */
 const settled = (waiting) =>
   new Promise((resolve, reject) => waiting.push((error) => (error ? reject(error) : resolve())));
 
-/** An error is made only if somebody waits. @param {Waiting} waiting @param {AbpError | (() => AbpError)} [why] */
+/**
+ * An error is made only if somebody waits.
+ * @param {Waiting} waiting
+ * @param {AbpError | (() => AbpError)} [why]
+ */
 function settle(waiting, why) {
   for (const one of waiting.splice(0)) one(typeof why === 'function' ? why() : why);
 }
 
-/** Characters that it takes while it waits. @param {Queued} one */
+/**
+ * Characters that it takes while it waits.
+ * @param {Queued} one
+ */
 const sizeOf = ({ text }) => text.length + WAITING;
 
 /** @param {string} text */

@@ -1,6 +1,6 @@
 /**
- * Push notifications: an agent tells an address of the client's each state of a task. They are sent in order, at least once
- * if they can be, with growing pauses and an end.
+ * Push notifications: an agent tells an address of the client's each state of a task. They are sent
+ * in order, at least once if they can be, with growing pauses and an end.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { requestChecked } from '../../../untrusted/src/node-request.js';
@@ -28,13 +28,16 @@ const encoder = new TextEncoder();
 
 /**
  * @typedef {object} PushOptions how an agent sends push notifications
- * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed (false)
- * @property {string} [secret] encrypts the tokens and credentials of clients that a store keeps; without it, configurations
- *   that have some are refused where there is a store
- * @property {(body: string, about: { url: string, taskId: string }) => Record<string, string> | Promise<Record<string, string>>} [sign]
- *   headers that prove to the receiver that a notification is the agent's, such as a signed JWT
+ * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed
+ *   (false)
+ * @property {string} [secret] encrypts the tokens and credentials of clients that a store keeps;
+ *   without it, configurations that have some are refused where there is a store
+ * @property {(body: string, about: { url: string, taskId: string }) => Record<string, string>
+ *   | Promise<Record<string, string>>} [sign] headers that prove to the receiver that a
+ *   notification is the agent's, such as a signed JWT
  * @property {number} [attempts] of one notification (10)
- * @property {number} [retry] ms before the second attempt; each time twice as long, up to 60 s (1000)
+ * @property {number} [retry] ms before the second attempt; each time twice as long, up to 60 s
+ *   (1000)
  * @property {number} [timeout] ms for the receiver to answer (10000)
  */
 
@@ -46,7 +49,13 @@ const OPTIONS = {
 
 /**
  * Where a task's states are sent. `sealed` has the token and the credentials.
- * @typedef {{ id: string, url: string, version: Dialect['name'], scheme?: string, sealed?: string, secrets?: Secrets }} PushConfig
+ * @typedef {object} PushConfig
+ * @property {string} id
+ * @property {string} url
+ * @property {Dialect['name']} version
+ * @property {string} [scheme]
+ * @property {string} [sealed]
+ * @property {Secrets} [secrets]
  * @typedef {{ token?: string, credentials?: string }} Secrets
  */
 
@@ -72,7 +81,9 @@ export class Pushes {
   /** What is being sent of each task, in order. @type {WeakMap<Entry, Promise<boolean>[]>} */
   #sending = new WeakMap();
 
-  /** @param {PushOptions & { stored: boolean }} options `stored` if a store keeps what clients give */
+  /**
+   * @param {PushOptions & { stored: boolean }} options `stored` if a store keeps what clients give
+   */
   constructor(options) {
     this.#options = options;
   }
@@ -82,7 +93,7 @@ export class Pushes {
     this.#stop.abort();
   }
 
-  // --- Configurations ----------------------------------------------------------------------------------
+  // --- Configurations ----------------------------------------------------------------------------
 
   /**
    * Reads a configuration, of any version.
@@ -115,13 +126,20 @@ export class Pushes {
     return { ...config, sealed: await this.#seal({ token, credentials }) };
   }
 
-  /** @param {Map<string, PushConfig>} configs @param {PushConfig} config */
+  /**
+   * @param {Map<string, PushConfig>} configs
+   * @param {PushConfig} config
+   */
   requireRoom(configs, { id }) {
     if (configs.size >= MAX_CONFIGS && !configs.has(id))
       throw new AbpError('RATE_LIMITED', `A task has at most ${MAX_CONFIGS} push notifications`);
   }
 
-  /** A configuration as a client sees it; credentials stay here. @param {PushConfig} config @param {string} taskId */
+  /**
+   * A configuration as a client sees it; credentials stay here.
+   * @param {PushConfig} config
+   * @param {string} taskId
+   */
   async print({ id, url, version, scheme, ...hidden }, taskId) {
     const { token = '' } = await this.#secretsOf(hidden).catch(() => ({ token: '' }));
     if (version === '1.0')
@@ -133,7 +151,7 @@ export class Pushes {
     };
   }
 
-  // --- Secrets -----------------------------------------------------------------------------------------
+  // --- Secrets -----------------------------------------------------------------------------------
 
   async #key() {
     const { secret } = this.#options;
@@ -154,7 +172,10 @@ export class Pushes {
     return `${toBase64(iv)}.${toBase64(new Uint8Array(sealed))}`;
   }
 
-  /** @param {Pick<PushConfig, 'sealed' | 'secrets'>} config @returns {Promise<Secrets>} */
+  /**
+   * @param {Pick<PushConfig, 'sealed' | 'secrets'>} config
+   * @returns {Promise<Secrets>}
+   */
   async #secretsOf({ sealed, secrets }) {
     if (!sealed) return secrets ?? {};
     const [iv, data] = sealed.split('.').map((text) => new Uint8Array(fromBase64(text)));
@@ -162,9 +183,13 @@ export class Pushes {
     return JSON.parse(new TextDecoder().decode(opened));
   }
 
-  // --- Notifications -----------------------------------------------------------------------------------
+  // --- Notifications -----------------------------------------------------------------------------
 
-  /** Sends a state of a task to all who want to know. @param {Entry} entry @param {Status} status */
+  /**
+   * Sends a state of a task to all who want to know.
+   * @param {Entry} entry
+   * @param {Status} status
+   */
   notify(entry, status) {
     const configs = [...entry.pushes.values()];
     if (configs.length === 0) return;
@@ -184,25 +209,38 @@ export class Pushes {
     void all.then(() => waiting.length > 1 && waiting.shift());
   }
 
-  /** Throws if so much of a task waits to be sent that nothing may be added. @param {Entry} entry */
+  /**
+   * Throws if so much of a task waits to be sent that nothing may be added.
+   * @param {Entry} entry
+   */
   requireTurn(entry) {
     if ((this.#sending.get(entry)?.length ?? 0) <= MAX_WAITING) return;
     const message = `${MAX_WAITING} push notifications of the task wait: await ctx.flushed()`;
     throw new AbpError('RATE_LIMITED', message, { retryable: true });
   }
 
-  /** Resolves when something may be added. @param {Entry} entry */
+  /**
+   * Resolves when something may be added.
+   * @param {Entry} entry
+   */
   async turn(entry) {
     const waiting = this.#sending.get(entry) ?? [];
     while (waiting.length > MAX_WAITING) await waiting[0];
   }
 
-  /** Resolves when all was sent, or given up; with false if this process is closing before that. @param {Entry} entry */
+  /**
+   * Resolves when all was sent, or given up; with false if this process is closing before that.
+   * @param {Entry} entry
+   */
   async delivered(entry) {
     return this.#sending.get(entry)?.at(-1) ?? true;
   }
 
-  /** @param {PushConfig} config @param {Task} task @param {string} number of the notification */
+  /**
+   * @param {PushConfig} config
+   * @param {Task} task
+   * @param {string} number of the notification
+   */
   async #send(config, task, number) {
     const { attempts = 10, retry = 1000, sign } = this.#options;
     const { url, version, scheme } = config;

@@ -1,7 +1,7 @@
 /**
- * The records of a task's log. Each is written by one process and has events in order; `id` names it, so that its writer
- * recognises it, and `epoch` is how often the task was taken, by `by`. An event that is too long for a record is kept beside
- * the log, as an object.
+ * The records of a task's log. Each is written by one process and has events in order; `id` names
+ * it, so that its writer recognises it, and `epoch` is how often the task was taken, by `by`. An
+ * event that is too long for a record is kept beside the log, as an object.
  */
 import { AbpError, reportError, safely } from '../../../../js/common/errors.js';
 import { isObject } from '../../../../js/common/values.js';
@@ -10,23 +10,30 @@ import { objectNotFound } from '../backends/backend.js';
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Artifact, Message, Metadata, Status } from '../dialects.js' */
 
-/** The version of a record. A process reads its own and those before it, and keeps its hands off others. */
+/**
+ * The version of a record. A process reads its own and those before it, and keeps its hands off
+ * others.
+ */
 const VERSION = 1;
 
 /**
- * @typedef {{ contextId: string, tenant?: string, user?: unknown, dialect: import('../dialects.js').Dialect['name'] }} Origin whose task it is, and of
- *   which version the message was that began it
+ * @typedef {object} Origin whose task it is, and of which version the message was that began it
+ * @property {string} contextId
+ * @property {string} [tenant]
+ * @property {unknown} [user]
+ * @property {import('../dialects.js').Dialect['name']} dialect
  * @typedef {{ k: 'new', origin: Origin }
- *   | { k: 'run', status: Status, message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }
+ *   | { k: 'run', status: Status, message?: Message, mark?: import('../repeats.js').Mark,
+ *     saved?: object, attempt: number, trace?: string }
  *   | { k: 'status', status: Status }
  *   | { k: 'rest' }
  *   | { k: 'outcome', metadata: Metadata }
  *   | { k: 'artifact', artifact: Artifact, append: boolean, last: boolean, size: number }
  *   | { k: 'wish', reason?: string }
  *   | { k: 'push', config: import('./push.js').PushConfig }
- *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, that the executor has returned
- *   after a question, what became of its work where that is known after the end, an artifact, a cancel, and where the
- *   task's states are to be sent
+ *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, that the
+ *   executor has returned after a question, what became of its work where that is known after the
+ *   end, an artifact, a cancel, and where the task's states are to be sent
  * @typedef {{ k: 'object', name: string }} ObjectRef an event that is too long for a record
  * @typedef {object} TaskRecord
  * @property {string} id
@@ -35,20 +42,34 @@ const VERSION = 1;
  * @property {(TaskEvent | ObjectRef)[]} events
  */
 
-/** What an event can be. One of another kind is of a later version, whatever its record says. @type {Record<TaskEvent['k'], true>} */
-// prettier-ignore
+/**
+ * What an event can be. One of another kind is of a later version, whatever its record says.
+ * @type {Record<TaskEvent['k'], true>}
+ */
 const KINDS = {
-  new: true, run: true, status: true, rest: true, outcome: true, artifact: true, wish: true, push: true, unpush: true,
+  new: true,
+  run: true,
+  status: true,
+  rest: true,
+  outcome: true,
+  artifact: true,
+  wish: true,
+  push: true,
+  unpush: true,
 };
 
 /**
- * The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream.
+ * The number of an event, in every process: that of its record, and its place there. It is the `id`
+ * of an event of a stream.
  * @param {number} seq
  * @param {number} place
  */
 export const printNumber = (seq, place) => `${seq}.${place}`;
 
-/** @param {string} text @returns {{ seq: number, place: number } | undefined} undefined for one that was never given */
+/**
+ * @param {string} text
+ * @returns {{ seq: number, place: number } | undefined} undefined for one that was never given
+ */
 export function readNumber(text) {
   const found = /^([1-9]\d{0,14})\.(\d{1,4})$/.exec(text);
   return found ? { seq: Number(found[1]), place: Number(found[2]) } : undefined;
@@ -58,7 +79,10 @@ export function readNumber(text) {
 export const printRecord = ({ id, by, epoch, events }) =>
   JSON.stringify({ v: VERSION, id, by, epoch, e: events });
 
-/** @param {string} text @returns {TaskRecord} throws `NOT_SUPPORTED` for one of a later version */
+/**
+ * @param {string} text
+ * @returns {TaskRecord} throws `NOT_SUPPORTED` for one of a later version
+ */
 export function readRecord(text) {
   const { v, id, by, epoch, e: events } = JSON.parse(text);
   if (v <= VERSION && Array.isArray(events) && !events.some((one) => !isObject(one)))
@@ -66,21 +90,31 @@ export function readRecord(text) {
   throw new AbpError('NOT_SUPPORTED', `A record of the task is none of version ${VERSION}: ${v}`);
 }
 
-/** Throws `NOT_SUPPORTED` if one of these is of a later version. @param {TaskEvent[]} events */
+/**
+ * Throws `NOT_SUPPORTED` if one of these is of a later version.
+ * @param {TaskEvent[]} events
+ */
 export function requireKinds(events) {
   for (const { k } of events)
     if (!Object.hasOwn(KINDS, k))
       throw new AbpError('NOT_SUPPORTED', `A record of the task has an event of kind ${k}`);
 }
 
-/** Whether a log has something that only a later version knows. @param {unknown} error */
+/**
+ * Whether a log has something that only a later version knows.
+ * @param {unknown} error
+ */
 export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code === 'NOT_SUPPORTED';
 
-/** Whether a record says nothing: it only takes the place that another one expected. @param {string} data */
+/**
+ * Whether a record says nothing: it only takes the place that another one expected.
+ * @param {string} data
+ */
 export const isFence = (data) => safely(() => readRecord(data).events.length === 0, false);
 
 /**
- * An event that is kept beside its log; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
+ * An event that is kept beside its log; in place of one that is gone, an artifact that says so.
+ * Rejects if the backend is away.
  * @param {Backend} backend
  * @param {string} name
  * @returns {Promise<TaskEvent>}

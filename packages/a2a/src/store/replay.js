@@ -1,6 +1,6 @@
 /**
- * What a reader of a stream has missed: the events of a task's log after a number, read a few at a time, so that however many
- * there are, few are in memory.
+ * What a reader of a stream has missed: the events of a task's log after a number, read a few at a
+ * time, so that however many there are, few are in memory.
  */
 import { printNumber, readNumber, readRecord } from './records.js';
 
@@ -23,7 +23,12 @@ export class Replay {
   #backend;
   #replica;
 
-  /** Use `Replay.after`. @param {Backend} backend @param {Replica} replica @param {number} at a record */
+  /**
+   * Use `Replay.after`.
+   * @param {Backend} backend
+   * @param {Replica} replica
+   * @param {number} at a record
+   */
   constructor(backend, replica, at) {
     this.#backend = backend;
     this.#replica = replica;
@@ -49,7 +54,10 @@ export class Replay {
     return place < 0 ? undefined : replay;
   }
 
-  /** Whether all was given that is told here. A stream that begins now, in the same turn, has no gap. */
+  /**
+   * Whether all was given that is told here. A stream that begins now, in the same turn, has no
+   * gap.
+   */
   get done() {
     return this.#events.length === 0 && this.#at >= this.#replica.seq;
   }

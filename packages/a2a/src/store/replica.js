@@ -1,4 +1,7 @@
-/** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
+/**
+ * One task, as its log has it. Whatever is told of the task is told when its record is read here,
+ * at its owner, too.
+ */
 import { AbpError, invokeReportingErrors } from '../../../../js/common/errors.js';
 import * as abp from '../../../../js/driver/abp-boundary.js';
 import * as core from '../tasks-boundary.js';
@@ -15,12 +18,18 @@ import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from '
 /** @import { Mark } from '../repeats.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
-/** In place of a mark's name, for a message that was stored without. @param {Message} message */
+/**
+ * In place of a mark's name, for a message that was stored without.
+ * @param {Message} message
+ */
 const nameless = ({ messageId }) => `id ${messageId}`;
 
 /** Times that a record is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;
-/** Times that nobody says whether it was stored, before who wants it is told that the backend is away. */
+/**
+ * Times that nobody says whether it was stored, before who wants it is told that the backend is
+ * away.
+ */
 const MAX_DOUBTS = 5;
 
 const RUNNING = abp.FATES[abp.FATE_RUNNING];
@@ -37,9 +46,15 @@ export class Replica {
   rested = false;
   /** The latest run. @type {TaskEvent & { k: 'run' } | undefined} */
   run;
-  /** The message that it answers; one that is tried again does not name it. @type {Message | undefined} */
+  /**
+   * The message that it answers; one that is tried again does not name it.
+   * @type {Message | undefined}
+   */
   prompt;
-  /** A record of a later version is in the log, or this was abandoned: nothing is known of the task from there on. */
+  /**
+   * A record of a later version is in the log, or this was abandoned: nothing is known of the task
+   * from there on.
+   */
   blind = false;
   /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
   entry;
@@ -47,7 +62,10 @@ export class Replica {
   owner;
   /** Requests that look at it. */
   pins = 0;
-  /** Digests of the messages that it has taken, by the names of their marks, the earliest first. @type {Map<string, string | undefined>} */
+  /**
+   * Digests of the messages that it has taken, by the names of their marks, the earliest first.
+   * @type {Map<string, string | undefined>}
+   */
   #taken = new Map();
   /** @type {LogRecord[]} */
   #inbox = [];
@@ -56,11 +74,17 @@ export class Replica {
   #reading;
   /** @type {(() => void) | undefined} */
   #unwatch;
-  /** Watches again, after what was told could not be read. @type {ReturnType<typeof setTimeout> | undefined} */
+  /**
+   * Watches again, after what was told could not be read.
+   * @type {ReturnType<typeof setTimeout> | undefined}
+   */
   #again;
   #logs;
 
-  /** @param {import('./store.js').TaskLogs} logs @param {string} id of the task */
+  /**
+   * @param {import('./store.js').TaskLogs} logs
+   * @param {string} id of the task
+   */
   constructor(logs, id) {
     this.#logs = logs;
     this.id = id;
@@ -87,14 +111,18 @@ export class Replica {
     return !this.pins && !this.owner && !read;
   }
 
-  /** Whether the task has taken a message; throws if it has taken another under its id. @param {Mark} mark @param {Message} message */
+  /**
+   * Whether the task has taken a message; throws if it has taken another under its id.
+   * @param {Mark} mark
+   * @param {Message} message
+   */
   took({ name, digest }, message) {
     const known = this.#taken.get(name);
     if (known !== undefined && known !== digest) throw reused();
     return known !== undefined || this.#taken.has(nameless(message));
   }
 
-  // --- Writing, of who does not own it -----------------------------------------------------------------
+  // --- Writing, of who does not own it -----------------------------------------------------------
 
   /**
    * Stores an event of a task that another process may own.
@@ -119,8 +147,8 @@ export class Replica {
   }
 
   /**
-   * Stores a record that says nothing: what a process that is gone may still store expects another one to be the last, and is
-   * refused. False if another record came first, or nobody knows.
+   * Stores a record that says nothing: what a process that is gone may still store expects another
+   * one to be the last, and is refused. False if another record came first, or nobody knows.
    */
   async fence() {
     return !(await this.#store([]));
@@ -128,7 +156,8 @@ export class Replica {
 
   /**
    * @param {TaskEvent[]} events
-   * @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came first, or nobody knows
+   * @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came
+   *   first, or nobody knows
    */
   async #store(events) {
     const { backend, lease } = this.#logs;
@@ -144,7 +173,7 @@ export class Replica {
     }
   }
 
-  // --- Reading -----------------------------------------------------------------------------------------
+  // --- Reading -----------------------------------------------------------------------------------
 
   /** Hears of records as they are stored. */
   watch() {
@@ -175,7 +204,8 @@ export class Replica {
   /**
    * Records come from several sources, each of which has them all, in order.
    * @param {LogRecord} record
-   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now
+   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to
+   *   cannot be read now
    */
   receive(record) {
     this.#inbox.push(record);
@@ -220,7 +250,10 @@ export class Replica {
     this.#busy = false;
   }
 
-  /** What a record refers to cannot be read now: the record is read again when somebody asks for the task, or watches it. */
+  /**
+   * What a record refers to cannot be read now: the record is read again when somebody asks for the
+   * task, or watches it.
+   */
   #leaveOff() {
     this.#busy = false;
     this.#inbox = [];
@@ -244,7 +277,11 @@ export class Replica {
     this.#logs.unreadable(this, error);
   }
 
-  /** With what is kept beside the log. @param {TaskRecord['events']} events @returns {TaskEvent[] | Promise<TaskEvent[]>} */
+  /**
+   * With what is kept beside the log.
+   * @param {TaskRecord['events']} events
+   * @returns {TaskEvent[] | Promise<TaskEvent[]>}
+   */
   wholeEvents(events) {
     if (events.every(({ k }) => k !== 'object')) return /** @type {TaskEvent[]} */ (events);
     return Promise.all(
@@ -254,7 +291,11 @@ export class Replica {
     );
   }
 
-  /** @param {TaskRecord} record @param {TaskEvent[]} events @param {boolean} own */
+  /**
+   * @param {TaskRecord} record
+   * @param {TaskEvent[]} events
+   * @param {boolean} own
+   */
   #apply({ by, epoch }, events, own) {
     const { owner } = this;
     owner?.passed(own);
@@ -280,7 +321,10 @@ export class Replica {
     if (this.ended) this.stop();
   }
 
-  /** @param {TaskEvent} event @param {string} [number] */
+  /**
+   * @param {TaskEvent} event
+   * @param {string} [number]
+   */
   #tell(event, number) {
     const { shown } = this.#logs.parts;
     if (event.k === 'new')
@@ -332,7 +376,10 @@ export class Replica {
   }
 }
 
-/** @param {TaskEvent} event @returns {event is TaskEvent & { k: 'run' | 'status' }} */
+/**
+ * @param {TaskEvent} event
+ * @returns {event is TaskEvent & { k: 'run' | 'status' }}
+ */
 const isState = (event) => event.k === 'run' || event.k === 'status';
 
 /** @param {string} id of a task */

@@ -7,7 +7,10 @@ const BATCH = 64;
 
 /** The hour up to which tasks that have ended were deleted. */
 const SWEPT = 'swept';
-/** Ms from one look at objects that may be left over to the next, how old they are, and how many pieces that looks at. */
+/**
+ * Ms from one look at objects that may be left over to the next, how old they are, and how many
+ * pieces that looks at.
+ */
 const LOOK = 60_000;
 const OLD = 3_600_000;
 const PIECES = 512;
@@ -49,7 +52,8 @@ export class Retention {
     const last = hourOf(Date.now() - retention) - 1;
     if (!retention || this.#swept === last) return;
     const { tasks } = await this.#backend.list({ tenant: SWEPT, limit: 1 });
-    // Where nothing has been swept, nothing has ended before. A clock that was ahead has swept hours that are to come.
+    // Where nothing has been swept, nothing has ended before. A clock that was ahead has swept
+    // hours that are to come.
     const first = tasks.length > 0 ? Math.min(Number(tasks[0].data) + 1, last) : last;
     for (let hour = first; hour <= last; hour++) {
       await this.#sweepHour(`${hour}`);
@@ -62,8 +66,8 @@ export class Retention {
   }
 
   /**
-   * Deletes what processes have left that ended while they stored an object, or before they stored the task that it is for. What belongs to
-   * a log is deleted with it.
+   * Deletes what processes have left that ended while they stored an object, or before they stored
+   * the task that it is for. What belongs to a log is deleted with it.
    */
   async #sweepObjects() {
     const now = performance.now();
@@ -99,7 +103,11 @@ export class Retention {
     }
   }
 
-  /** A task may have begun in a log that had none. Such a log begins with a record that says nothing. @param {string} id */
+  /**
+   * A task may have begun in a log that had none. Such a log begins with a record that says
+   * nothing.
+   * @param {string} id
+   */
   async #mayForget(id) {
     const [first] = await this.#backend.read(id, 0, 1);
     if (!first || !isFence(first.data)) return true;
@@ -115,5 +123,8 @@ export class Retention {
   }
 }
 
-/** The task that an object was stored for. @param {string} name */
+/**
+ * The task that an object was stored for.
+ * @param {string} name
+ */
 const taskOf = (name) => name.split('/').slice(0, -2).join('/');

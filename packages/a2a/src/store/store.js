@@ -1,10 +1,10 @@
 /**
- * Tasks that outlive their process, on a backend. docs/architecture.md says by which rules; tests/core/explore_fleet.c
- * has what goes wrong without each of them.
+ * Tasks that outlive their process, on a backend. docs/architecture.md says by which rules;
+ * tests/core/explore_fleet.c has what goes wrong without each of them.
  *
- * In the backend's index there are four kinds of entries, told apart by their names: tasks, under their tenants; the
- * processes; of each process the tasks that it has to see to, so that whoever finds it gone knows what to take; and the
- * tasks that have ended, by the hour.
+ * In the backend's index there are four kinds of entries, told apart by their names: tasks, under
+ * their tenants; the processes; of each process the tasks that it has to see to, so that whoever
+ * finds it gone knows what to take; and the tasks that have ended, by the hour.
  */
 import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
@@ -35,8 +35,13 @@ const RENEWALS = 5;
 const MAX_WARNED = 1000;
 
 /**
- * A message that a run is to answer: a later run gets of its request what `saveRequest` says. `mark` is there if it may come again.
- * @typedef {{ message: Message, info: RequestInfo, begun: (entry: Entry) => void, mark?: Mark }} Sent
+ * A message that a run is to answer: a later run gets of its request what `saveRequest` says.
+ * `mark` is there if it may come again.
+ * @typedef {object} Sent
+ * @property {Message} message
+ * @property {RequestInfo} info
+ * @property {(entry: Entry) => void} begun
+ * @property {Mark} [mark]
  */
 
 export class TaskLogs {
@@ -61,7 +66,8 @@ export class TaskLogs {
 
   /**
    * @param {Parts} parts of the agent whose tasks it keeps
-   * @param {Required<Omit<TaskStoreOptions, 'saveRequest'>> & Pick<TaskStoreOptions, 'saveRequest'>} options
+   * @param {Required<Omit<TaskStoreOptions, 'saveRequest'>> & Pick<TaskStoreOptions,
+   *   'saveRequest'>} options
    */
   constructor(parts, options) {
     this.parts = parts;
@@ -107,7 +113,7 @@ export class TaskLogs {
     return { owned: this.#owners.size, known: this.#replicas.size, outbox };
   }
 
-  // --- What waits to be stored -------------------------------------------------------------------------
+  // --- What waits to be stored -------------------------------------------------------------------
 
   /** @param {number} by characters */
   wait(by) {
@@ -134,7 +140,7 @@ export class TaskLogs {
     while (this.full) await new Promise((resolve) => this.#waiting.add(() => resolve(undefined)));
   }
 
-  // --- The process -------------------------------------------------------------------------------------
+  // --- The process -------------------------------------------------------------------------------
 
   /** Rejects if the backend is away; when it is back, the process enters nevertheless. */
   async open() {
@@ -153,7 +159,10 @@ export class TaskLogs {
     this.#retention.sweep();
   }
 
-  /** What this process owned belongs to the process that takes it. This one goes on under another name. */
+  /**
+   * What this process owned belongs to the process that takes it. This one goes on under another
+   * name.
+   */
   loseAll() {
     this.#membership.lose();
   }
@@ -176,7 +185,10 @@ export class TaskLogs {
     for (const fail of waiting) fail(unreadableOf(id));
   }
 
-  /** Tasks that have ended, and were deleted, are shown no more. @param {(time: number) => boolean} hasExpired */
+  /**
+   * Tasks that have ended, and were deleted, are shown no more.
+   * @param {(time: number) => boolean} hasExpired
+   */
   dropEnded(hasExpired) {
     for (const replica of [...this.#replicas.values()]) {
       const { entry, ended, idle } = replica;
@@ -201,7 +213,10 @@ export class TaskLogs {
     return refusing(this.#membership.living());
   }
 
-  /** Cancels what this process works on. @param {string} reason */
+  /**
+   * Cancels what this process works on.
+   * @param {string} reason
+   */
   endAll(reason) {
     for (const owner of [...this.#owners.values()]) owner.end(reason);
   }
@@ -228,7 +243,7 @@ export class TaskLogs {
     await this.#membership.leave(name);
   }
 
-  // --- Tasks -------------------------------------------------------------------------------------------
+  // --- Tasks -------------------------------------------------------------------------------------
 
   /**
    * The task as it is stored by now; call `leave` when it is no longer looked at.
@@ -292,7 +307,10 @@ export class TaskLogs {
     this.#release(replica);
   }
 
-  /** Lets go of a task that works, and that nobody looks at: its log has all of it. @param {Replica} replica */
+  /**
+   * Lets go of a task that works, and that nobody looks at: its log has all of it.
+   * @param {Replica} replica
+   */
   #release(replica) {
     if (replica.idle && !replica.ended) this.#discard(replica);
   }
@@ -303,14 +321,20 @@ export class TaskLogs {
     if (replica.entry) this.parts.shown.drop(replica.entry);
   }
 
-  /** The task is shown no more. @param {Replica} replica */
+  /**
+   * The task is shown no more.
+   * @param {Replica} replica
+   */
   forget(replica) {
     replica.stop();
     if (this.#replicas.get(replica.id) === replica) this.#replicas.delete(replica.id);
     this.#forgetLog(replica);
   }
 
-  /** What is not shown any more is nowhere else. @param {Replica} replica */
+  /**
+   * What is not shown any more is nowhere else.
+   * @param {Replica} replica
+   */
   #forgetLog({ id, owner }) {
     if (this.backend.alone && !owner && !this.#replicas.has(id)) this.entries.forget(id);
   }
@@ -349,7 +373,8 @@ export class TaskLogs {
   }
 
   /**
-   * An answer to a task that asked for one: whoever gets it takes the task. Resolves as `begin` does.
+   * An answer to a task that asked for one: whoever gets it takes the task. Resolves as `begin`
+   * does.
    * @param {Replica} replica
    * @param {Sent} sent
    */
@@ -367,9 +392,14 @@ export class TaskLogs {
   }
 
   /**
-   * Takes a task, if it may be taken, and still may when that is prepared. Whoever owns it begins in the same turn: others prepare the same.
-   * @param {Replica} replica @param {core.TaskState} state @param {() => boolean} mayTake @param {(owner: Owner) => Promise<unknown> | undefined} begin
-   *   undefined if there is nothing to do @param {() => Promise<void>} [enter] writes what others find the task by
+   * Takes a task, if it may be taken, and still may when that is prepared. Whoever owns it begins
+   * in the same turn: others prepare the same.
+   * @param {Replica} replica
+   * @param {core.TaskState} state
+   * @param {() => boolean} mayTake
+   * @param {(owner: Owner) => Promise<unknown> | undefined} begin
+   *   undefined if there is nothing to do
+   * @param {() => Promise<void>} [enter] writes what others find the task by
    * @returns {Promise<boolean>} whether it has begun, when that is stored
    */
   async claim(replica, state, mayTake, begin, enter) {
@@ -390,7 +420,11 @@ export class TaskLogs {
     return begun !== undefined;
   }
 
-  /** @param {Replica} replica @param {core.TaskState} state @param {import('./membership.js').Lease} lease */
+  /**
+   * @param {Replica} replica
+   * @param {core.TaskState} state
+   * @param {import('./membership.js').Lease} lease
+   */
   #own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw refusal(handle);
@@ -400,7 +434,11 @@ export class TaskLogs {
     return owner;
   }
 
-  /** Has an owner begin the run for a message. @param {Sent} sent @param {TaskEvent} [first] what comes before it in the log */
+  /**
+   * Has an owner begin the run for a message.
+   * @param {Sent} sent
+   * @param {TaskEvent} [first] what comes before it in the log
+   */
   #starter({ message, info, begun, mark }, first) {
     const given = this.options.saveRequest?.(info) ?? undefined;
     const saved = given && JSON.parse(JSON.stringify(given));
@@ -409,7 +447,10 @@ export class TaskLogs {
       owner.start({ prompt: message, info }, run, begun, first);
   }
 
-  /** @param {Replica} replica @param {core.Task} handle */
+  /**
+   * @param {Replica} replica
+   * @param {core.Task} handle
+   */
   released(replica, handle) {
     this.#owners.delete(handle);
     const { entry } = replica;
@@ -419,10 +460,11 @@ export class TaskLogs {
     this.#forgetLog(replica);
   }
 
-  // --- Cancels -----------------------------------------------------------------------------------------
+  // --- Cancels -----------------------------------------------------------------------------------
 
   /**
-   * Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has ended.
+   * Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has
+   * ended.
    * @param {Replica} replica
    * @param {string} [reason]
    */
@@ -442,7 +484,11 @@ export class TaskLogs {
     }
   }
 
-  /** Changes where a task's states are sent. @param {Replica} replica @param {TaskEvent & { k: 'push' | 'unpush' }} event */
+  /**
+   * Changes where a task's states are sent.
+   * @param {Replica} replica
+   * @param {TaskEvent & { k: 'push' | 'unpush' }} event
+   */
   async change(replica, event) {
     const { owner, entry } = replica;
     const isStored = () =>
@@ -455,33 +501,49 @@ export class TaskLogs {
     await owner.flushed();
   }
 
-  // --- What clients are told, and when -----------------------------------------------------------------
+  // --- What clients are told, and when -----------------------------------------------------------
 
-  /** Sends a state to those who want to be told of it. @param {Entry} entry @param {Status} status */
+  /**
+   * Sends a state to those who want to be told of it.
+   * @param {Entry} entry
+   * @param {Status} status
+   */
   notify(entry, status) {
     this.parts.reports?.told(status.state);
     this.parts.pushes?.notify(entry, status);
   }
 
-  /** Whether all was sent, or given up; false if the process ends first. @param {Entry} entry */
+  /**
+   * Whether all was sent, or given up; false if the process ends first.
+   * @param {Entry} entry
+   */
   async delivered(entry) {
     return this.parts.pushes?.delivered(entry) ?? true;
   }
 
-  /** When a question that nobody answers is canceled. @param {Entry | undefined} entry */
+  /**
+   * When a question that nobody answers is canceled.
+   * @param {Entry | undefined} entry
+   */
   deadline(entry) {
     const since = entry ? Date.parse(timeOf(entry.task)) : Date.now();
     return since + (this.parts.limits.rememberFor ?? core.TASKS_DEFAULT_REMEMBER_MS);
   }
 
-  // --- Lists -------------------------------------------------------------------------------------------
+  // --- Lists -------------------------------------------------------------------------------------
 
-  /** Whether something of a task is shown here. @param {string} id */
+  /**
+   * Whether something of a task is shown here.
+   * @param {string} id
+   */
   shows(id) {
     return this.#replicas.has(id);
   }
 
-  /** A task of which this process has all that is stored. @param {string} id */
+  /**
+   * A task of which this process has all that is stored.
+   * @param {string} id
+   */
   known(id) {
     const { entry, settled, owner } = this.#replicas.get(id) ?? {};
     return settled || (owner && this.lease.valid) ? entry?.task : undefined;
@@ -489,7 +551,8 @@ export class TaskLogs {
 }
 
 /**
- * What is written before a record that begins something: whether it was stored or not, nothing has begun.
+ * What is written before a record that begins something: whether it was stored or not, nothing has
+ * begun.
  * @template T
  * @param {Promise<T>} written
  */

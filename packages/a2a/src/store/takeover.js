@@ -1,12 +1,15 @@
 /**
- * What processes that are gone have left. Each process has a list of its duties: the tasks that it sees to, so that finding
- * those of one that is gone costs only as much as it had. And questions that nobody answers.
+ * What processes that are gone have left. Each process has a list of its duties: the tasks that it
+ * sees to, so that finding those of one that is gone costs only as much as it had. And questions
+ * that nobody answers.
  *
- * By these rules every task of a process that is gone is found, whatever fails, hangs or comes late:
- * - A process enlists before it stores that a task is its own, and stores nothing under a lease that is not valid.
- * - A duty is over only when the log has a record that came after its process was gone: one by which another process takes
- *   the task, or a fence, which says nothing. What the process may still have under way expects another record to be the last
- *   one, and is refused.
+ * By these rules every task of a process that is gone is found, whatever fails, hangs or comes
+ * late:
+ * - A process enlists before it stores that a task is its own, and stores nothing under a lease
+ *   that is not valid.
+ * - A duty is over only when the log has a record that came after its process was gone: one by
+ *   which another process takes the task, or a fence, which says nothing. What the process may
+ *   still have under way expects another record to be the last one, and is refused.
  * - A question has no owner: the duty to watch it goes to the process that finds it.
  * - What one task is in the way of, or one process, is no reason to leave the others.
  *
@@ -26,7 +29,10 @@ const BATCH = 64;
 
 const DUTIES = 'duties:';
 
-/** @param {string} name of a process @param {string} id of a task */
+/**
+ * @param {string} name of a process
+ * @param {string} id of a task
+ */
 const dutyOf = (name, id) => `${name}/${id}`;
 
 export class Takeover {
@@ -34,7 +40,11 @@ export class Takeover {
   #questions = new Map();
   /** Duties that this process gives up at the moment. @type {Map<string, Promise<void>>} */
   #delisting = new Map();
-  /** Duties of others that wait: somebody is being told how the task ended, or only a later version can read it. @type {Set<string>} */
+  /**
+   * Duties of others that wait: somebody is being told how the task ended, or only a later version
+   * can read it.
+   * @type {Set<string>}
+   */
   #waiting = new Set();
   /** @type {Promise<void> | undefined} */
   #scanning;
@@ -42,16 +52,24 @@ export class Takeover {
   #backend;
   #membership;
 
-  /** @param {import('./store.js').TaskLogs} logs @param {Membership} membership */
+  /**
+   * @param {import('./store.js').TaskLogs} logs
+   * @param {Membership} membership
+   */
   constructor(logs, membership) {
     this.#logs = logs;
     this.#backend = logs.backend;
     this.#membership = membership;
   }
 
-  // --- Duties ------------------------------------------------------------------------------------------
+  // --- Duties ------------------------------------------------------------------------------------
 
-  /** A process sees to a task from now on. @param {Lease} lease @param {string} id @param {number} epoch */
+  /**
+   * A process sees to a task from now on.
+   * @param {Lease} lease
+   * @param {string} id
+   * @param {number} epoch
+   */
   async enlist({ name }, id, epoch) {
     if (this.#backend.alone) return; // nobody takes its tasks
     await this.#delisting.get(id);
@@ -59,14 +77,21 @@ export class Takeover {
     await this.#backend.note(dutyOf(name, id), entry, epoch);
   }
 
-  /** A process need not see to a task any more. @param {string} name @param {string} id */
+  /**
+   * A process need not see to a task any more.
+   * @param {string} name
+   * @param {string} id
+   */
   async delist(name, id) {
     if (!this.#backend.alone) await this.#backend.forget(dutyOf(name, id));
   }
 
-  // --- Processes that are gone -------------------------------------------------------------------------
+  // --- Processes that are gone -------------------------------------------------------------------
 
-  /** Takes what processes that are gone have left, and ends questions that nobody answers. Resolves when it has. */
+  /**
+   * Takes what processes that are gone have left, and ends questions that nobody answers. Resolves
+   * when it has.
+   */
   scan() {
     return (this.#scanning ??= this.#scan()
       .catch(() => {})
@@ -119,7 +144,11 @@ export class Takeover {
     if (tasks.length === 0) await this.#membership.forget(name);
   }
 
-  /** @param {string} id of a task @param {string} name of a process that is gone @returns {Promise<boolean>} whether that duty is over */
+  /**
+   * @param {string} id of a task
+   * @param {string} name of a process that is gone
+   * @returns {Promise<boolean>} whether that duty is over
+   */
   async #takeOver(id, name) {
     const duty = dutyOf(name, id);
     if (this.#waiting.has(duty)) return false;
@@ -133,7 +162,11 @@ export class Takeover {
     return true;
   }
 
-  /** @param {string} id @param {string} name @returns {Promise<boolean>} whether the duty is over; if not, the next scan goes on */
+  /**
+   * @param {string} id
+   * @param {string} name
+   * @returns {Promise<boolean>} whether the duty is over; if not, the next scan goes on
+   */
   async #settle(id, name) {
     const logs = this.#logs;
     const replica = await logs.look(id);
@@ -168,8 +201,8 @@ export class Takeover {
   }
 
   /**
-   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its time, and
-   * then the duty is over.
+   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it
+   * ended, which may take its time, and then the duty is over.
    * @param {Replica} replica
    * @param {string} name of the owner
    */
@@ -192,8 +225,8 @@ export class Takeover {
   }
 
   /**
-   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others have taken
-   * it.
+   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when
+   * that is stored, or others have taken it.
    * @param {Replica} replica
    */
   async take(replica) {
@@ -217,9 +250,12 @@ export class Takeover {
     });
   }
 
-  // --- Questions ---------------------------------------------------------------------------------------
+  // --- Questions ---------------------------------------------------------------------------------
 
-  /** A task asks for something; it is canceled when nobody answers. @param {Replica} replica */
+  /**
+   * A task asks for something; it is canceled when nobody answers.
+   * @param {Replica} replica
+   */
   question({ id, entry }) {
     this.#questions.set(id, this.#logs.deadline(entry));
   }
@@ -240,7 +276,10 @@ export class Takeover {
     return true;
   }
 
-  /** Nobody has answered in time. @param {string} id */
+  /**
+   * Nobody has answered in time.
+   * @param {string} id
+   */
   async #expire(id) {
     const logs = this.#logs;
     const { name } = this.#membership.lease;

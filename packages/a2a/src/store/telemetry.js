@@ -1,6 +1,7 @@
 /**
- * Metrics and traces by OpenTelemetry's API, which is the user's: each run of an executor is a span, which says at its start
- * that it began, since a span is exported when it ends, and a process that is killed ends none.
+ * Metrics and traces by OpenTelemetry's API, which is the user's: each run of an executor is a
+ * span, which says at its start that it began, since a span is exported when it ends, and a process
+ * that is killed ends none.
  */
 import { AbpError } from '../../../../js/common/errors.js';
 
@@ -33,7 +34,10 @@ export class Reports {
   #api;
   #tracer;
 
-  /** @param {any} api @param {() => Record<string, number | undefined>} counters */
+  /**
+   * @param {any} api
+   * @param {() => Record<string, number | undefined>} counters
+   */
   constructor(api, counters) {
     this.#api = api;
     this.#tracer = api.trace.getTracer(NAME);
@@ -50,7 +54,10 @@ export class Reports {
     this.unreadable = () => meetings.add(1);
     const description = 'from a cancel to its answer';
     const cancels = meter.createHistogram('a2a.cancel.duration', { unit: 'ms', description });
-    /** @param {number} ms @param {string} state of the task that was to be cancelled */
+    /**
+     * @param {number} ms
+     * @param {string} state of the task that was to be cancelled
+     */
     this.cancelled = (ms, state) => cancels.record(ms, { 'a2a.task.state': state });
     for (const [name, of, description] of [
       ['a2a.tasks.live', 'live', 'tasks that have not ended'],
@@ -79,7 +86,11 @@ export class Reports {
     this.#tracer.startSpan('a2a.execute.begin', { attributes }, parent).end();
     const span = this.#tracer.startSpan('a2a.execute', { attributes }, parent);
     return {
-      /** @template T @param {() => Promise<T>} execute @returns {Promise<T>} */
+      /**
+       * @template T
+       * @param {() => Promise<T>} execute
+       * @returns {Promise<T>}
+       */
       run: (execute) => context.with(trace.setSpan(parent, span), execute),
       failed: (/** @type {unknown} */ error) => span.recordException(error),
       /** Call this when the task has the state that the run led to. */

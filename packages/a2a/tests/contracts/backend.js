@@ -1,6 +1,6 @@
 /**
- * What every backend promises (packages/a2a/src/backends/backend.js). Whoever writes one calls this with a way to open it:
- * each test uses names of its own, so that they may share one.
+ * What every backend promises (packages/a2a/src/backends/backend.js). Whoever writes one calls this
+ * with a way to open it: each test uses names of its own, so that they may share one.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -44,8 +44,9 @@ class Seen {
 
 /**
  * @param {string} name
- * @param {{ open: () => Promise<Backend>, other?: () => Promise<Backend>, shared?: boolean }} backend `open` opens one that is
- *   used, and closed, by one test; with `shared`, another that `open` gives at the same time has the same content
+ * @param {{ open: () => Promise<Backend>, other?: () => Promise<Backend>, shared?: boolean }}
+ *   backend `open` opens one that is used, and closed, by one test; with `shared`, another that
+ *   `open` gives at the same time has the same content
  */
 export function testBackend(name, { open, shared = false }) {
   /**

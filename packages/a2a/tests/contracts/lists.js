@@ -1,6 +1,6 @@
 /**
- * What lists of an agent with a store promise, whatever its backend is: what is counted, how many logs are read for a page, and
- * who has a turn meanwhile.
+ * What lists of an agent with a store promise, whatever its backend is: what is counted, how many
+ * logs are read for a page, and who has a turn meanwhile.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -36,7 +36,11 @@ async function pages(url, params, headers) {
   return found;
 }
 
-/** A backend that counts which logs are read. @param {Backend} backend @param {Partial<Backend>} [more] */
+/**
+ * A backend that counts which logs are read.
+ * @param {Backend} backend
+ * @param {Partial<Backend>} [more]
+ */
 function counting(backend, more = {}) {
   /** @type {string[]} */
   const reads = [];
@@ -98,7 +102,12 @@ async function fill(backend, count, about) {
  * @param {number} [many] tasks of which a filter fits few
  */
 export function testLists(name, openBackend, many = 2000) {
-  /** @param {string} what @param {(t: import('node:test').TestContext, opened: { backend: Backend, agent: (options?: object, of?: Backend, execute?: any) => Promise<any> }) => Promise<void>} run */
+  /**
+   * @param {string} what
+   * @param {(t: import('node:test').TestContext, opened: { backend: Backend,
+   *   agent: (options?: object, of?: Backend, execute?: any) => Promise<any> }) => Promise<void>}
+   *   run
+   */
   const it = (what, run) =>
     test(`${name}: ${what}`, { timeout: 120_000 }, async (t) => {
       const backend = await openBackend();

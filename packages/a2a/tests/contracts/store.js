@@ -1,6 +1,6 @@
 /**
- * What an agent with a store promises, whatever its backend is. Processes are agents here, on one backend; tests/fleet has
- * real ones.
+ * What an agent with a store promises, whatever its backend is. Processes are agents here, on one
+ * backend; tests/fleet has real ones.
  */
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
@@ -41,7 +41,10 @@ async function start(t, openBackend, execute, { count = 2, store = {}, ...option
  * @param {() => Promise<import('../../src/backends/backend.js').Backend>} openBackend an empty one
  */
 export function testStore(name, openBackend) {
-  /** @param {string} what @param {(t: any, start: any) => Promise<void>} run */
+  /**
+   * @param {string} what
+   * @param {(t: any, start: any) => Promise<void>} run
+   */
   const it = (what, run) =>
     test(`${name}: ${what}`, (t) => run(t, (...rest) => start(t, openBackend, ...rest)));
 
@@ -526,7 +529,8 @@ export function testStore(name, openBackend) {
     const ids = [];
     for (let i = 0; i < 3; i++) ids.push((await send(urls[0], 'go')).result.task.id);
     const processes = async () => (await backend.list({ tenant: 'processes' })).tasks.length;
-    // Three deployments: the next one is there, then this one ends, and the next one has found what it left.
+    // Three deployments: the next one is there, then this one ends, and the next one has found what
+    // it left.
     for (let generation = 0; generation < 3; generation++) {
       // The questions of the last generation have no time left.
       const limits = generation < 2 ? {} : { limits: { rememberFor: 1 } };
@@ -796,7 +800,8 @@ export function testStore(name, openBackend) {
     const ids = await every(
       async (i) => (await send(urls[i % 3], 'go', returnImmediately)).result.task.id,
     );
-    // Every other one, through a process that does not own it, while one goes and leaves its tasks behind.
+    // Every other one, through a process that does not own it, while one goes and leaves its tasks
+    // behind.
     const cancelled = every(async (i) => i % 2 && stateOf(await cancel(urls[(i + 1) % 2], ids[i])));
     await agents[2].close();
     const answers = await cancelled;

@@ -1,4 +1,5 @@
-// docs/a2a-fleet.md by the letter: its commands and its programs, in an empty folder. Only the ports are those of this machine.
+// docs/a2a-fleet.md by the letter: its commands and its programs, in an empty folder. Only the
+// ports are those of this machine.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -43,7 +44,12 @@ const PORTS = new Map(
   await Promise.all(['4222', '8080', '8081', '8082'].map(async (port) => [port, await freePort()])),
 );
 
-/** A block of the document, with the ports of this machine. @param {string} language @param {string} words @param {string} section */
+/**
+ * A block of the document, with the ports of this machine.
+ * @param {string} language
+ * @param {string} words
+ * @param {string} section
+ */
 function block(language, words, section) {
   const [, text] = document.split(`\n## ${section}\n`);
   assert.ok(text, section);
@@ -55,7 +61,11 @@ function block(language, words, section) {
   return [...PORTS].reduce((code, [from, to]) => code.replaceAll(from, to), found);
 }
 
-/** Runs a command that goes on. @param {string} command @param {string} cwd */
+/**
+ * Runs a command that goes on.
+ * @param {string} command
+ * @param {string} cwd
+ */
 function begin(command, cwd) {
   const child = spawn('sh', ['-c', `exec env ${command}`], {
     cwd,
@@ -79,7 +89,10 @@ function begin(command, cwd) {
 
 const run = promisify(execFile);
 
-/** Until something listens there. @param {string} port */
+/**
+ * Until something listens there.
+ * @param {string} port
+ */
 async function listening(port) {
   for (;;)
     try {
@@ -89,7 +102,10 @@ async function listening(port) {
     }
 }
 
-/** An empty project with what `npm install` would bring. @param {string} name */
+/**
+ * An empty project with what `npm install` would bring.
+ * @param {string} name
+ */
 function project(name) {
   const path = join(folder, name);
   mkdirSync(join(path, 'node_modules'), { recursive: true });

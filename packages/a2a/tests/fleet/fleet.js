@@ -1,4 +1,7 @@
-/** Processes of a fleet behind a round robin, and a recorder that compares all that is told of their tasks. */
+/**
+ * Processes of a fleet behind a round robin, and a recorder that compares all that is told of their
+ * tasks.
+ */
 import assert from 'node:assert/strict';
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -123,7 +126,10 @@ export async function answerTo(ask) {
 const wordsOf = (events) =>
   events.flatMap(({ status, metadata = status?.message?.metadata }) => metadata?.outcome ?? []);
 
-/** What the log says became of a task's work is what its executors wrote down: the latest run of it, where it ran again. */
+/**
+ * What the log says became of a task's work is what its executors wrote down: the latest run of it,
+ * where it ran again.
+ */
 function checkOutcome(id, words, effects) {
   const latest = Math.max(...effects.map(({ attempt }) => attempt));
   const has = (what) => effects.some((effect) => effect.what === what && effect.attempt === latest);
@@ -143,7 +149,10 @@ export class Fleet {
   /** What was told of each task, by its id. @type {Map<string, Set<string>>} */
   told = new Map();
 
-  /** @param {import('../../src/backends/backend.js').Backend} backend to read the logs @param {object} options of agent.js */
+  /**
+   * @param {import('../../src/backends/backend.js').Backend} backend to read the logs
+   * @param {object} options of agent.js
+   */
   constructor(backend, options) {
     this.backend = backend;
     this.options = { effects: this.#effects, term: 60_000, ...options };
@@ -176,7 +185,11 @@ export class Fleet {
     });
   }
 
-  /** @param {string} id @param {string} state @param {string} where */
+  /**
+   * @param {string} id
+   * @param {string} state
+   * @param {string} where
+   */
   #tell(id, state, where) {
     if (!isEnd(state)) return;
     const told = this.told.get(id) ?? new Set();
@@ -191,8 +204,8 @@ export class Fleet {
   /**
    * Begins a task, and follows it to its end.
    * @param {object} metadata of the request: `steps` and `ms`
-   * @param {{ cancel?: boolean | Promise<unknown>, begun?: (id: string) => unknown }} [options] whether it is cancelled,
-   *   or when
+   * @param {{ cancel?: boolean | Promise<unknown>, begun?: (id: string) => unknown }} [options]
+   *   whether it is cancelled, or when
    */
   async run(metadata, { cancel = false, begun } = {}) {
     const client = this.client();
@@ -279,7 +292,9 @@ export class Fleet {
     }
   }
 
-  /** Compares what was told with the logs, with what each process says now, and with the effects. */
+  /**
+   * Compares what was told with the logs, with what each process says now, and with the effects.
+   */
   async check() {
     const effects = this.effects();
     for (const [id, [state]] of this.told) {

@@ -27,7 +27,10 @@ export class NatsServer {
   /** All that were opened. @type {import('@nats-io/transport-node').NatsConnection[]} */
   connections = [];
 
-  /** @param {string[]} [more] options @param {Record<string, string>} [env] for its configuration */
+  /**
+   * @param {string[]} [more] options
+   * @param {Record<string, string>} [env] for its configuration
+   */
   async start(more = [], env = {}) {
     this.port ||= await freePort();
     const at = ['-a', '127.0.0.1', '-p', String(this.port)];
@@ -47,7 +50,10 @@ export class NatsServer {
     return this;
   }
 
-  /** @param {NatsServer[]} [others] @param {object} [more] options */
+  /**
+   * @param {NatsServer[]} [others]
+   * @param {object} [more] options
+   */
   async connect(others = [], more = {}) {
     const servers = [this, ...others].map(({ port }) => `127.0.0.1:${port}`);
     const options = { servers, maxReconnectAttempts: -1, reconnectTimeWait: 50, ...more };

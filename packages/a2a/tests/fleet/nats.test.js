@@ -16,7 +16,10 @@ import { NATS_SERVER, NatsServer, startCluster } from './nats-server.js';
 const server = await new NatsServer().start();
 after(() => server.close());
 
-/** @param {object} [options] @param {NatsServer} [on] */
+/**
+ * @param {object} [options]
+ * @param {NatsServer} [on]
+ */
 async function open(options, on = server) {
   const connection = await on.connect();
   return natsBackend({ connection, jetstream, ...options });
@@ -164,7 +167,11 @@ test('NATS: silence is no answer, and the log says what was stored', async () =>
   }
 });
 
-/** A backend on a server of a cluster. @param {NatsServer} own @param {NatsServer} other */
+/**
+ * A backend on a server of a cluster.
+ * @param {NatsServer} own
+ * @param {NatsServer} other
+ */
 async function joinCluster(own, other) {
   const connection = await own.connect([other]);
   // Three servers need a while until one leads.
@@ -390,7 +397,11 @@ test('NATS: what others have put among the entries costs nobody else anything', 
   for (let i = 0; i < 2; i++) assert.equal(await backend.count?.({ tenant: '' }), 301);
 });
 
-/** A server with a configuration of its own. @param {import('node:test').TestContext} t @param {string} text */
+/**
+ * A server with a configuration of its own.
+ * @param {import('node:test').TestContext} t
+ * @param {string} text
+ */
 async function configured(t, text) {
   const folder = mkdtempSync(join(tmpdir(), 'abp-conf-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -403,14 +414,25 @@ async function configured(t, text) {
 
 const V1 = VERSIONS['1.0'];
 
-/** @param {string} url @param {string} method @param {object} params */
+/**
+ * @param {string} url
+ * @param {string} method
+ * @param {object} params
+ */
 const ask1 = (url, method, params) => ask(url, method, params, V1.headers);
 
-/** @param {string} url @param {string} text @param {object} [configuration] */
+/**
+ * @param {string} url
+ * @param {string} text
+ * @param {object} [configuration]
+ */
 const send = (url, text, configuration) =>
   ask1(url, V1.send, { message: V1.message(text), configuration });
 
-/** The lengths of the artifacts of a task. @param {any} answer */
+/**
+ * The lengths of the artifacts of a task.
+ * @param {any} answer
+ */
 const lengths = ({ result: { task } }) =>
   task.artifacts.map(({ parts: [{ text }] }) => text.length);
 
@@ -442,7 +464,8 @@ test('NATS: what is longer than the server and its streams take is divided, what
   assert.equal(tasks.length, sizes.length);
   for (const name of await backend.objects(''))
     assert.deepEqual(await other.get(name), await backend.get(name));
-  // They may take less than they did: nobody who was told that a task works is left alone with that.
+  // They may take less than they did: nobody who was told that a task works is left alone with
+  // that.
   const { id } = (await send(agent.url, 'wait', { returnImmediately: true })).result.task;
   await jsm.streams.update('a2a_log', { max_msg_size: 20_000 });
   await jsm.streams.update('a2a_state', { max_msg_size: 20_000 });
@@ -494,7 +517,10 @@ test('NATS: a list that is being read when its server goes away is not waited fo
     let goes = false;
     const going = {
       ...jetstream,
-      /** @param {any} connection @param {any} options */
+      /**
+       * @param {any} connection
+       * @param {any} options
+       */
       async jetstreamManager(connection, options) {
         const jsm = await jetstream.jetstreamManager(connection, options);
         const add = jsm.consumers.add.bind(jsm.consumers);

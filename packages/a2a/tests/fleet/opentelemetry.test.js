@@ -1,4 +1,5 @@
-// What an agent reports arrives in the packages of OpenTelemetry: its API, and an SDK that keeps all in memory.
+// What an agent reports arrives in the packages of OpenTelemetry: its API, and an SDK that keeps
+// all in memory.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import * as api from '@opentelemetry/api';

@@ -1,5 +1,6 @@
-// Three processes behind a round robin, on real NATS servers. Whatever happens to them, each task has exactly one end, told
-// alike by its log, its streams and all answers, and what executors did agrees with it.
+// Three processes behind a round robin, on real NATS servers. Whatever happens to them, each task
+// has exactly one end, told alike by its log, its streams and all answers, and what executors did
+// agrees with it.
 import assert from 'node:assert/strict';
 import { after, test as nodeTest } from 'node:test';
 import * as jetstream from '@nats-io/jetstream';
@@ -8,18 +9,28 @@ import { Fleet, Valve, answerTo } from './fleet.js';
 import { NatsServer, startCluster } from './nats-server.js';
 import { isEnd } from './states.js';
 
-/** Tasks of each test, unless FLEET_TASKS says how many: of the first one, and of those in whose midst something happens. */
+/**
+ * Tasks of each test, unless FLEET_TASKS says how many: of the first one, and of those in whose
+ * midst something happens.
+ */
 const TASKS = Number(process.env.FLEET_TASKS ?? 120);
 const DURING = Number(process.env.FLEET_TASKS ?? 30);
 const test = (name, run) => nodeTest(name, { timeout: 600_000 + TASKS * 1000 }, run);
-/** Ms: a process that hangs for longer is replaced. On a busy machine the others must not hang for so long. */
+/**
+ * Ms: a process that hangs for longer is replaced. On a busy machine the others must not hang for
+ * so long.
+ */
 const SHORT_TERM = 10_000;
 
 const server = await new NatsServer().start();
 after(() => server.close());
 let namespaces = 0;
 
-/** @param {any} t @param {object} [options] of the agents @param {{ on?: NatsServer[], ports?: number[] }} [servers] */
+/**
+ * @param {any} t
+ * @param {object} [options] of the agents
+ * @param {{ on?: NatsServer[], ports?: number[] }} [servers]
+ */
 async function startFleet(t, options = {}, { on = [server], ports } = {}) {
   const namespace = `fleet${namespaces++}`;
   const connection = await on[0].connect(on.slice(1));
@@ -63,7 +74,10 @@ test('tasks behind a round robin, a third of them cancelled through whichever pr
 /** The tasks work for two seconds, whatever their number, and do not swamp the machine. */
 const STEPS = Math.max(8, Math.round(1200 / DURING));
 
-/** Tasks that work until something happens, and then some. Every third is cancelled meanwhile, through any process. */
+/**
+ * Tasks that work until something happens, and then some. Every third is cancelled meanwhile,
+ * through any process.
+ */
 async function during(fleet, happens) {
   let begun = 0;
   let all = () => {};
@@ -201,16 +215,19 @@ test('a deployment: processes are told to end one after another, and every task 
   assert.deepEqual([first.child.exitCode, second.child.exitCode], [0, 0]);
 });
 
-// --- Away for longer than a lease, and then killed -----------------------------------------------------
+// --- Away for longer than a lease, and then killed -----------------------------------------------
 
-/** Ms: whoever is without the server for two thirds of it has lost its lease. Either is right on a busy machine. */
+/**
+ * Ms: whoever is without the server for two thirds of it has lost its lease. Either is right on a
+ * busy machine.
+ */
 const BRIEF_TERM = 4000;
 /** Tasks that work until the process is killed, or for some seconds where it is not. */
 const LONG = { steps: 60, ms: 50 };
 
 /**
- * Processes lose their leases, work on under other names, and all but one are killed then. Each task must be found, and
- * each cancel answered, all the same.
+ * Processes lose their leases, work on under other names, and all but one are killed then. Each
+ * task must be found, and each cancel answered, all the same.
  * @param {any} t
  * @param {Fleet} fleet
  * @param {() => Promise<unknown>} away makes the server useless

@@ -1,4 +1,7 @@
-/** Our client against the real SDK's server, in 1.0 and through its compatibility with 0.3; and against it with our tasks behind it. */
+/**
+ * Our client against the real SDK's server, in 1.0 and through its compatibility with 0.3; and
+ * against it with our tasks behind it.
+ */
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../../src/index.js';

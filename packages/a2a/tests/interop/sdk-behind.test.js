@@ -1,4 +1,7 @@
-/** Our tasks behind the official SDK: its Express front, its client and executors written for it, with our request handler between them. */
+/**
+ * Our tasks behind the official SDK: its Express front, its client and executors written for it,
+ * with our request handler between them.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Role, TaskState } from '@a2a-js/sdk';

@@ -1,5 +1,5 @@
-// The real SDK's client against our agent, in 1.0 and through its layer for 0.3; and what clients were recorded
-// to say to other agents, said to ours.
+// The real SDK's client against our agent, in 1.0 and through its layer for 0.3; and what clients
+// were recorded to say to other agents, said to ours.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
@@ -15,7 +15,7 @@ import { VERSIONS, deferred, open, post, servingUntilEnd } from '../support/a2a.
 
 const served = servingUntilEnd();
 
-// --- The SDK's client --------------------------------------------------------------------------------
+// --- The SDK's client ----------------------------------------------------------------------------
 
 /** A client of a version; both find theirs in the card. */
 async function clientOf(url, version, Transport = JsonRpcTransportFactory) {
@@ -253,7 +253,7 @@ for (const stored of [false, true])
     }
   });
 
-// --- The defects of the SDK's server that are recorded or described: not here -----------------------------
+// --- The defects of the SDK's server that are recorded or described: not here --------------------
 
 describe('in no version', () => {
   const names = VERSIONS['1.0'];
@@ -331,13 +331,16 @@ describe('in no version', () => {
   });
 });
 
-// --- Recordings -------------------------------------------------------------------------------------------
+// --- Recordings ----------------------------------------------------------------------------------
 
 const folder = new URL('../vectors/', import.meta.url);
 const UUID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
 const TIME = /^\d{4}-\d\d-\d\dT/;
 
-/** Plays what a client said to another agent to ours, whose executor does what that agent's was seen to do. */
+/**
+ * Plays what a client said to another agent to ours, whose executor does what that agent's was seen
+ * to do.
+ */
 class Replay {
   /** Ids: the recorded one to ours, and back. */
   ours = new Map();
@@ -406,10 +409,12 @@ class Replay {
     for (const artifact of expected.result?.artifacts ?? [])
       artifact.parts = artifact.parts.filter((part, i, all) => part.text !== all[i - 1]?.text);
     if (this.gem) {
-      // It stores neither what it streams nor what it is sent, and what it stores it does not stream.
+      // It stores neither what it streams nor what it is sent, and what it stores it does not
+      // stream.
       const { artifacts, history } = answer.result ?? {};
       if (expected.result?.history) Object.assign(expected.result, { artifacts, history });
-      // Of a task that is none, its methods do not say whose they are, so the words are those of 0.3.
+      // Of a task that is none, its methods do not say whose they are, so the words are those of
+      // 0.3.
       if ([-32001, -32602].includes(expected.error?.code))
         expected.error.message = answer.error.message;
     }

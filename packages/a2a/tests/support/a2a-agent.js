@@ -6,7 +6,10 @@ import { createServer } from 'node:http';
 class Asked {
   #response;
 
-  /** @param {any} rpc @param {import('node:http').ServerResponse} response */
+  /**
+   * @param {any} rpc
+   * @param {import('node:http').ServerResponse} response
+   */
   constructor(rpc, response) {
     this.rpc = rpc;
     this.#response = response;
@@ -23,7 +26,12 @@ class Asked {
     );
   }
 
-  /** @param {number} status @param {string} type @param {string} body @param {object} [headers] */
+  /**
+   * @param {number} status
+   * @param {string} type
+   * @param {string} body
+   * @param {object} [headers]
+   */
   raw(status, type, body, headers) {
     this.#response.writeHead(status, { 'content-type': type, ...headers }).end(body);
   }
@@ -39,12 +47,20 @@ class Asked {
     return this.text(`data: ${JSON.stringify({ jsonrpc: '2.0', id: this.rpc.id, result })}\n\n`);
   }
 
-  /** @param {string} id @param {string} state */
+  /**
+   * @param {string} id
+   * @param {string} state
+   */
   status(id, state) {
     return this.frame({ statusUpdate: { taskId: id, status: { state: `TASK_STATE_${state}` } } });
   }
 
-  /** @param {string} id @param {string} artifactId @param {string} text @param {boolean} [append] */
+  /**
+   * @param {string} id
+   * @param {string} artifactId
+   * @param {string} text
+   * @param {boolean} [append]
+   */
   artifact(id, artifactId, text, append = false) {
     const artifact = { artifactId, parts: [{ text }] };
     return this.frame({ artifactUpdate: { taskId: id, artifact, append } });
@@ -56,7 +72,10 @@ class Asked {
     return this;
   }
 
-  /** Writes for as long as somebody reads. Resolves with how much that was. @param {string} text */
+  /**
+   * Writes for as long as somebody reads. Resolves with how much that was.
+   * @param {string} text
+   */
   async endless(text, most = Infinity) {
     let sent = 0;
     while (!this.#response.destroyed && sent < most) {
@@ -78,14 +97,20 @@ class Asked {
   }
 }
 
-/** @param {string} id @param {string} state @param {object[]} [artifacts] */
+/**
+ * @param {string} id
+ * @param {string} state
+ * @param {object[]} [artifacts]
+ */
 export const task = (id, state, artifacts) => ({
   id,
   status: { state: `TASK_STATE_${state}` },
   ...(artifacts && { artifacts }),
 });
 
-/** Starts an agent. `next(method)` awaits the next request of a method, the first of which are kept. */
+/**
+ * Starts an agent. `next(method)` awaits the next request of a method, the first of which are kept.
+ */
 export async function startAgent() {
   /** @type {Asked[]} */
   const arrived = [];
@@ -108,7 +133,10 @@ export async function startAgent() {
     url: `http://127.0.0.1:${server.address().port}/`,
     /** Methods and paths, as they came. */
     seen,
-    /** @param {string} name @returns {Promise<any>} */
+    /**
+     * @param {string} name
+     * @returns {Promise<any>}
+     */
     async next(name) {
       for (;;) {
         const at = arrived.findIndex((asked) => asked.name === name);

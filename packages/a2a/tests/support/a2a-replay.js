@@ -1,6 +1,7 @@
 /**
- * Plays the agent's side of a recording: line by line, each answer in its recorded place among all others, and each
- * request awaited where it stands. So what a client is shown has the recorded order and no clock.
+ * Plays the agent's side of a recording: line by line, each answer in its recorded place among all
+ * others, and each request awaited where it stands. So what a client is shown has the recorded
+ * order and no clock.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

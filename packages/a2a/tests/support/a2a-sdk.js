@@ -1,4 +1,7 @@
-/** An agent on the real SDK's server, whose tasks take steps; it speaks 1.0, and 0.3 through its compatibility. */
+/**
+ * An agent on the real SDK's server, whose tasks take steps; it speaks 1.0, and 0.3 through its
+ * compatibility.
+ */
 import { AGENT_CARD_PATH, TaskState } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
 import {
@@ -93,8 +96,10 @@ class SlowExecutor {
 }
 
 /**
- * With `behind`, the tasks are ours: its front and its executor with our request handler between them.
- * @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean, rest: boolean, behind: object,
+ * With `behind`, the tasks are ours: its front and its executor with our request handler between
+ * them.
+ * @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean,
+ *   rest: boolean, behind: object,
  *   executor: object, userBuilder: any }>} [options]
  */
 export async function startSdkAgent({

@@ -22,7 +22,8 @@ function withResolvers() {
 export async function serve(execute, options = {}, card = CARD, reply = undefined) {
   const agent = createTaskServer({ card, execute, reply }, options);
   const http = createServer(agent.handle);
-  http.keepAliveTimeout = 0; // A slow machine's client would send by what the server closes just then.
+  // A slow machine's client would send by what the server closes just then.
+  http.keepAliveTimeout = 0;
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');
   return {
@@ -102,8 +103,9 @@ export async function ask(url, method, params, headers) {
 }
 
 /**
- * One request, a stream: `next()` gives the next frame (its event's name and its data), or undefined when the
- * stream has ended; `rest()` all that is left. On a connection of its own, so that leaving it is leaving.
+ * One request, a stream: `next()` gives the next frame (its event's name and its data), or
+ * undefined when the stream has ended; `rest()` all that is left. On a connection of its own, so
+ * that leaving it is leaving.
  */
 export async function open(url, method, params, headers = {}, id = undefined) {
   const outgoing = httpRequest(url, {
@@ -149,7 +151,10 @@ export async function open(url, method, params, headers = {}, id = undefined) {
   return stream;
 }
 
-/** What a framework gives an agent: a request whose body it has read, and a response, of which `writableLength` waits to be read. */
+/**
+ * What a framework gives an agent: a request whose body it has read, and a response, of which
+ * `writableLength` waits to be read.
+ */
 export function exchange(method, params) {
   const request = {
     method: 'POST',

@@ -1,6 +1,6 @@
 /**
- * Discovery: finds out whether a page belongs to an app that speaks the protocol, and what the app claims to do, without
- * running any of its code.
+ * Discovery: finds out whether a page belongs to an app that speaks the protocol, and what the app
+ * claims to do, without running any of its code.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { requireOptions } from '../../../../js/common/check-options.js';
@@ -23,10 +23,12 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  * @typedef {object} DiscoverOptions How a manifest is looked for.
  * @property {AbortSignal} [signal] cancels the discovery, which rejects with the signal's reason
  * @property {number} [timeout] ms for all of it (10000)
- * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed (false)
- * @property {boolean} [sameOrigin] whether nothing but the page's own origin is asked, by links and redirects either (false)
- * @property {(hostname: string) => Promise<{ address: string }[]>} [lookup] resolves names, in Node (the
- *   system's resolver); its answers are checked like other addresses
+ * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed
+ *   (false)
+ * @property {boolean} [sameOrigin] whether nothing but the page's own origin is asked, by links and
+ *   redirects either (false)
+ * @property {(hostname: string) => Promise<{ address: string }[]>} [lookup] resolves names, in Node
+ *   (the system's resolver); its answers are checked like other addresses
  */
 
 /** @type {import('../../../../js/common/check-options.js').Kinds<DiscoverOptions>} */
@@ -36,28 +38,48 @@ const OPTIONS = {
 };
 
 /**
- * @typedef {{ supported: true, manifest: import('../../../../js/types/parts.js').Manifest, manifestUrl: string, warnings: string[] }} Supported A page that names a manifest, and the manifest.
- * @typedef {{ supported: false, code: string, reason: string }} Unsupported Why no manifest was found.
+ * @typedef {object} Supported A page that names a manifest, and the manifest.
+ * @property {true} supported
+ * @property {import('../../../../js/types/parts.js').Manifest} manifest
+ * @property {string} manifestUrl
+ * @property {string[]} warnings
+ * @typedef {object} Unsupported Why no manifest was found.
+ * @property {false} supported
+ * @property {string} code
+ * @property {string} reason
  */
 
 /**
- * A response, in the same form in Node and in browsers. `url` is after redirects; `body` is closed when the reader stops. @internal
- * @typedef {{ url: URL, status: number, header: (name: string) => string | undefined, body: AsyncIterable<Uint8Array> }} Response
+ * A response, in the same form in Node and in browsers. `url` is after redirects; `body` is closed
+ * when the reader stops.
+ * @internal
+ * @typedef {object} Response
+ * @property {URL} url
+ * @property {number} status
+ * @property {(name: string) => string | undefined} header
+ * @property {AsyncIterable<Uint8Array>} body
  */
 
 /**
- * Makes one request; follows no redirect, where that can be controlled. @internal
- * @typedef {{ accept: string, signal: AbortSignal, allowPrivate: boolean, lookup: DiscoverOptions['lookup'] }} RequestOptions
+ * Makes one request; follows no redirect, where that can be controlled.
+ * @internal
+ * @typedef {object} RequestOptions
+ * @property {string} accept
+ * @property {AbortSignal} signal
+ * @property {boolean} allowPrivate
+ * @property {DiscoverOptions['lookup']} lookup
  * @typedef {(url: URL, options: RequestOptions) => Promise<Response>} Request
  */
 
 /**
- * Reads the manifest that a page names in `<link rel="abp-manifest" href>`. A manifest is only a hint: `initialize`, that
- * is {@link import('../../../../js/agent/client.js').connect}, tells what the app can do.
+ * Reads the manifest that a page names in `<link rel="abp-manifest" href>`. A manifest is only a
+ * hint: `initialize`, that is {@link import('../../../../js/agent/client.js').connect}, tells what
+ * the app can do.
  * @param {string | URL} url the page's address
  * @param {DiscoverOptions} [options]
  * @returns {Promise<Supported | Unsupported>} with `supported: false`, `code` and `reason` say why
- * @throws {AbpError} INVALID_PARAMS when `url` is not an address; the signal's reason when it aborts
+ * @throws {AbpError} INVALID_PARAMS when `url` is not an address; the signal's reason when it
+ *   aborts
  */
 export async function discover(url, options = {}) {
   requireOptions('discover', options, OPTIONS);
@@ -71,7 +93,10 @@ export async function discover(url, options = {}) {
   const ms = milliseconds(timeout) || TIMEOUT;
   const late = () => stop.abort(new AbpError('TIMEOUT', `Discovery took longer than ${ms} ms`));
   const timer = setTimeout(late, ms);
-  /** @param {URL} at @param {string} accept */
+  /**
+   * @param {URL} at
+   * @param {string} accept
+   */
   const open = (at, accept) =>
     get(at, { accept, signal: stop.signal, allowPrivate, origin, lookup });
   try {
@@ -92,7 +117,11 @@ export async function discover(url, options = {}) {
   }
 }
 
-/** Requests in a browser. It follows redirects by itself, and shows only the final URL and no IP addresses. @type {Request} */
+/**
+ * Requests in a browser. It follows redirects by itself, and shows only the final URL and no IP
+ * addresses.
+ * @type {Request}
+ */
 async function requestInPage(url, { accept, signal }) {
   const response = await fetch(url, {
     signal,
@@ -108,7 +137,10 @@ async function requestInPage(url, { accept, signal }) {
   };
 }
 
-/** Not every browser can iterate over a stream. @param {ReadableStream<Uint8Array> | null} stream */
+/**
+ * Not every browser can iterate over a stream.
+ * @param {ReadableStream<Uint8Array> | null} stream
+ */
 async function* chunksOf(stream) {
   const reader = stream?.getReader();
   try {
@@ -146,7 +178,10 @@ async function get(url, options) {
 /** @param {URL} url */
 const short = (url) => url.href.slice(0, 200);
 
-/** @param {any} error @param {URL} url */
+/**
+ * @param {any} error
+ * @param {URL} url
+ */
 function unreachable(error, url) {
   if (error instanceof AbpError) return error;
   const why = `${error?.message || error?.code}`.slice(0, 200);
@@ -156,13 +191,19 @@ function unreachable(error, url) {
 /** @param {string} why */
 const blocked = (why) => new AbpError('BLOCKED', why);
 
-/** @param {string} text @param {URL} base */
+/**
+ * @param {string} text
+ * @param {URL} base
+ */
 function resolve(text, base) {
   if (URL.canParse(text, base)) return new URL(text, base);
   throw blocked(`Not an address: ${JSON.stringify(text.slice(0, 200))}`);
 }
 
-/** @param {URL} url @param {{ allowPrivate: boolean, origin: string | undefined }} options */
+/**
+ * @param {URL} url
+ * @param {{ allowPrivate: boolean, origin: string | undefined }} options
+ */
 function checkAddress(url, { allowPrivate, origin }) {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw blocked(`Only http and https are read, not ${short(url)}`);
@@ -180,7 +221,11 @@ function contentType(response) {
   return { essence: essence.trim().toLowerCase(), charset: charset.find(Boolean) };
 }
 
-/** @param {Response} response @param {string} [charset] @returns {AsyncGenerator<string>} */
+/**
+ * @param {Response} response
+ * @param {string} [charset]
+ * @returns {AsyncGenerator<string>}
+ */
 async function* textOf({ url, body }, charset = 'utf-8') {
   let decoder;
   try {
@@ -202,7 +247,11 @@ async function* textOf({ url, body }, charset = 'utf-8') {
   yield decoder.decode();
 }
 
-/** Reads a page up to the end of its head. @param {Response} page @returns {Promise<URL>} of the manifest */
+/**
+ * Reads a page up to the end of its head.
+ * @param {Response} page
+ * @returns {Promise<URL>} of the manifest
+ */
 async function manifestIn(page) {
   const { essence, charset } = contentType(page);
   if (essence && essence !== 'text/html') {
@@ -219,7 +268,10 @@ async function manifestIn(page) {
   return resolve(href, /^https?:$/.test(from.protocol) ? from : page.url);
 }
 
-/** @param {AsyncIterable<string>} text @returns {Promise<import('./head-reader.js').Found>} */
+/**
+ * @param {AsyncIterable<string>} text
+ * @returns {Promise<import('./head-reader.js').Found>}
+ */
 async function headOf(text) {
   const reading = readHead();
   reading.next();

@@ -1,12 +1,15 @@
 /**
- * Reads the head of a page as a browser does. It takes one character at a time, so that it can stop where the head ends,
- * however the text is split into chunks. It finds only tags that a browser would find, and none in comments, scripts,
- * styles, titles or templates, or after the head.
+ * Reads the head of a page as a browser does. It takes one character at a time, so that it can stop
+ * where the head ends, however the text is split into chunks. It finds only tags that a browser
+ * would find, and none in comments, scripts, styles, titles or templates, or after the head.
  *
- * The states are those of the HTML standard's tokenizer ("13.2.5 Tokenization"), as far as a head needs them.
+ * The states are those of the HTML standard's tokenizer ("13.2.5 Tokenization"), as far as a head
+ * needs them.
  */
 
-/** @typedef {Generator<undefined, string, string>} Reading returns the last character that it took */
+/**
+ * @typedef {Generator<undefined, string, string>} Reading returns the last character that it took
+ */
 
 const LETTER = /^[a-z]/i;
 const SPACES = '\t\n\f\r ';
@@ -30,13 +33,22 @@ const NAMED = new Map(
 /** The names that are valid without a semicolon. */
 const BARE = /^(amp|lt|gt|quot|nbsp)/i;
 
-/** What browsers read numeric references from 128 to 159 as. Not every version of Node decodes Windows-1252. */
+/**
+ * What browsers read numeric references from 128 to 159 as. Not every version of Node decodes
+ * Windows-1252.
+ */
 const FROM_128 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** Lower case of ASCII letters only: the Kelvin sign is not a k. @param {string} text */
+/**
+ * Lower case of ASCII letters only: the Kelvin sign is not a k.
+ * @param {string} text
+ */
 const lower = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** @param {string} digits @param {number} base */
+/**
+ * @param {string} digits
+ * @param {number} base
+ */
 function numbered(digits, base) {
   const code = parseInt(digits, base);
   if (code >= 0x80 && code < 0xa0) return FROM_128[code - 0x80];
@@ -44,7 +56,10 @@ function numbered(digits, base) {
   return isCharacter ? String.fromCodePoint(code) : '\ufffd';
 }
 
-/** Resolves the character references in the value of an attribute. @param {string} value */
+/**
+ * Resolves the character references in the value of an attribute.
+ * @param {string} value
+ */
 const decode = (value) =>
   value
     .replaceAll('\0', '\ufffd')
@@ -57,7 +72,11 @@ const decode = (value) =>
       },
     );
 
-/** The `href` of the first `<link rel="abp-manifest" href>`, and that of the first `<base>` before it. @typedef {{ href?: string, base?: string }} Found */
+/**
+ * The `href` of the first `<link rel="abp-manifest" href>`, and that of the first `<base>` before
+ * it.
+ * @typedef {{ href?: string, base?: string }} Found
+ */
 
 /**
  * Reads a head. Call `next()` once, then `next(c)` for each character until it is done.
@@ -117,7 +136,8 @@ export function* readHead() {
 
 /**
  * Reads the rest of a tag, up to its `>`. If an attribute occurs twice, the first one counts.
- * @param {string} c the character after the tag's name @param {Map<string, string>} [attributes] where to put them
+ * @param {string} c the character after the tag's name
+ * @param {Map<string, string>} [attributes] where to put them
  * @returns {Reading}
  */
 function* readAttributes(c, attributes = new Map()) {
@@ -144,13 +164,19 @@ function* readAttributes(c, attributes = new Map()) {
   }
 }
 
-/** @param {string} c @returns {Reading} */
+/**
+ * @param {string} c
+ * @returns {Reading}
+ */
 function* readUntilEnd(c) {
   while (c !== '>') c = yield;
   return c;
 }
 
-/** Reads a comment, a doctype, or anything else that ends like one. @returns {Reading} */
+/**
+ * Reads a comment, a doctype, or anything else that ends like one.
+ * @returns {Reading}
+ */
 function* readDeclaration() {
   let c;
   for (let dashes = 0; dashes < 2; dashes++) {
@@ -165,8 +191,10 @@ function* readDeclaration() {
 }
 
 /**
- * Reads the text of an element, and its end tag. After `<!--` and `<script` in a script, the next `</script>` does not end it.
- * @param {string} name @returns {Reading}
+ * Reads the text of an element, and its end tag. After `<!--` and `<script` in a script, the next
+ * `</script>` does not end it.
+ * @param {string} name
+ * @returns {Reading}
  */
 function* readText(name) {
   const end = new RegExp(`</${name}[\\t\\n\\f\\r />]$`);

@@ -1,6 +1,6 @@
 /**
- * The manifest: what a site says about its app before anyone has connected to the app. It is unverified data: nothing in
- * it is run, merged or believed.
+ * The manifest: what a site says about its app before anyone has connected to the app. It is
+ * unverified data: nothing in it is run, merged or believed.
  */
 import { requireBounded } from '../../../untrusted/src/bounds.js';
 import { AbpError } from '../../../../js/common/errors.js';
@@ -14,14 +14,20 @@ const MAX_DEPTH = 64;
 
 /** @import { Manifest } from '../../../../js/types/parts.js' */
 
-/** The members of an app and of a capability that belong in a manifest: those that hold for everyone, always. */
+/**
+ * The members of an app and of a capability that belong in a manifest: those that hold for
+ * everyone, always.
+ */
 const OF_APP = ['id', 'name', 'version', 'description', 'homepage', 'icon', 'support'];
 const OF_CAPABILITY = ['description', 'annotations', 'experimental', 'deprecated'];
 
 /** Those of a requirement. Whether it is met depends on the user, so a manifest cannot say it. */
 const OF_REQUIREMENT = ['type', 'description', 'resolution'];
 
-/** @param {unknown} object @param {readonly string[]} keys */
+/**
+ * @param {unknown} object
+ * @param {readonly string[]} keys
+ */
 const pick = (object, keys) => Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
 /** @param {unknown} value */
@@ -88,7 +94,11 @@ export function warningsOf({ abp, capabilities }) {
   return warnings;
 }
 
-/** What agents see of a capability's requirements. @param {string} name @param {unknown} requirements */
+/**
+ * What agents see of a capability's requirements.
+ * @param {string} name
+ * @param {unknown} requirements
+ */
 function requirementsOf(name, requirements) {
   if (requirements === undefined || requirements === null) return undefined;
   if (!Array.isArray(requirements)) {
@@ -99,12 +109,13 @@ function requirementsOf(name, requirements) {
 }
 
 /**
- * The manifest that an app's definition corresponds to, such that `discover` takes it. Serve it as JSON, and
- * name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
- * @param {{ app: Manifest['app'], capabilities: Record<string, object> }} definition what `expose` is given
+ * The manifest that an app's definition corresponds to, such that `discover` takes it. Serve it as
+ * JSON, and name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
+ * @param {{ app: Manifest['app'], capabilities: Record<string, object> }} definition what `expose`
+ *   is given
  * @returns {Manifest}
- * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed; INVALID_PARAMS if a schema is
- *   none, or requirements are no list
+ * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed;
+ *   INVALID_PARAMS if a schema is none, or requirements are no list
  */
 export function manifestOf({ app, capabilities }) {
   const text = JSON.stringify({

@@ -1,31 +1,39 @@
 /**
- * An app of others' making, of the form of `window.abp`, in one form: apps differ in how they report, list and cancel. This
- * is called where the app is. In a page that is driven it is injected as text, so it uses nothing but its arguments and `inTime`.
+ * An app of others' making, of the form of `window.abp`, in one form: apps differ in how they
+ * report, list and cancel. This is called where the app is. In a page that is driven it is injected
+ * as text, so it uses nothing but its arguments and `inTime`.
  *
- * It holds what cannot leave the app's page: functions. What becomes of a call is decided elsewhere, by an endpoint
- * (foreign-capabilities.js).
+ * It holds what cannot leave the app's page: functions. What becomes of a call is decided
+ * elsewhere, by an endpoint (foreign-capabilities.js).
  */
 
 /**
- * Takes what the app reports, by kind: a notification `{ event, data }`; progress; changes `{ added, removed, changed, capabilities }`,
- * with the names and what these capabilities are now; a question.
- * @typedef {(kind: keyof typeof import('../../../page/src/reporters.js').REPORTERS, report: any) => unknown} Hear returns a promise of the
- *   response to a question
+ * Takes what the app reports, by kind: a notification `{ event, data }`; progress; changes
+ * `{ added, removed, changed, capabilities }`, with the names and what these capabilities are now;
+ * a question.
+ * @typedef {(kind: keyof typeof import('../../../page/src/reporters.js').REPORTERS, report: any)
+ *   => unknown} Hear returns a promise of the response to a question
  */
 
 /**
  * An app of others' making. What it says has not been checked.
  * @typedef {object} ForeignApp
- * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open begins a session; resolves
- *   with what `initialize` said and the capabilities. `patience` is how long it may take to list these, and to shut down, in ms
- * @property {(name: string, params: unknown, options: { callId: string, timeout?: number, progressToken?: unknown }) => Promise<unknown>} call
- *   resolves with the response
- * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's word on it
- * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what was reported is heard
- *   no more; does not reject
+ * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open
+ *   begins a session; resolves with what `initialize` said and the capabilities. `patience` is how
+ *   long it may take to list these, and to shut down, in ms
+ * @property {(name: string, params: unknown, options: { callId: string, timeout?: number,
+ *   progressToken?: unknown }) => Promise<unknown>} call resolves with the response
+ * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's
+ *   word on it
+ * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what
+ *   was reported is heard no more; does not reject
  */
 
-/** What a promise gives, or undefined when that takes too long. @param {unknown} promise @param {number} patience ms */
+/**
+ * What a promise gives, or undefined when that takes too long.
+ * @param {unknown} promise
+ * @param {number} patience ms
+ */
 export function inTime(promise, patience) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -34,7 +42,8 @@ export function inTime(promise, patience) {
 }
 
 /**
- * @param {typeof import('../../../page/src/reporters.js').REPORTERS} reporters the names of the functions that apps call to report, by kind
+ * @param {typeof import('../../../page/src/reporters.js').REPORTERS} reporters the names of the
+ *   functions that apps call to report, by kind
  * @param {any} page where `abp` is, and the functions that apps call
  * @returns {ForeignApp}
  */
@@ -51,7 +60,7 @@ export function foreignApp(reporters, page) {
   let open = false;
   let patience = 0;
 
-  // --- What apps report ----------------------------------------------------------------------------
+  // --- What apps report --------------------------------------------------------------------------
 
   /** What was reported in this turn, and by which reporter. @type {Map<string, string>} */
   const reported = new Map();
@@ -76,7 +85,9 @@ export function foreignApp(reporters, page) {
 
   /**
    * Passes on what a reporter was called with.
-   * @param {keyof typeof reporters} kind @param {string} reporter @param {any[]} args
+   * @param {keyof typeof reporters} kind
+   * @param {string} reporter
+   * @param {any[]} args
    */
   async function told(kind, reporter, [first, second]) {
     try {
@@ -108,16 +119,21 @@ export function foreignApp(reporters, page) {
     }
   }
 
-  /** @param {keyof typeof reporters} kind @param {string} reporter */
+  /**
+   * @param {keyof typeof reporters} kind
+   * @param {string} reporter
+   */
   const listener =
     (kind, reporter) =>
     (/** @type {unknown[]} */ ...args) =>
       hear ? told(kind, reporter, args) : undefined;
 
   /**
-   * Installs a listener in a member that may be in use. The old listener is still called, except for questions, which
-   * have a single answer.
-   * @param {any} holder @param {string} name @param {keyof typeof reporters} kind
+   * Installs a listener in a member that may be in use. The old listener is still called, except
+   * for questions, which have a single answer.
+   * @param {any} holder
+   * @param {string} name
+   * @param {keyof typeof reporters} kind
    */
   function put(holder, name, kind) {
     const before = holder[name];
@@ -148,7 +164,7 @@ export function foreignApp(reporters, page) {
     for (const clear of places.splice(0)) clear();
   }
 
-  // --- What it is asked ----------------------------------------------------------------------------
+  // --- What it is asked --------------------------------------------------------------------------
 
   /** @returns {Promise<any[]>} the capabilities; apps list them in several forms */
   async function list() {
@@ -195,7 +211,10 @@ export function foreignApp(reporters, page) {
 
     call: async (name, params, options) => page.abp.call(name, params, { ...options, ...BYTES }),
 
-    /** The protocol's own pages disagree on the arguments of `cancel`, so an app may take either form. */
+    /**
+     * The protocol's own pages disagree on the arguments of `cancel`, so an app may take either
+     * form.
+     */
     async cancel(callId, reason) {
       const { abp, __abp_cancel } = page;
       const isOwn = typeof abp.cancel === 'function';

@@ -1,6 +1,6 @@
 /**
- * The capabilities of an app of others' making, for an endpoint of ours: that keeps its calls, and the app's own word
- * decides what becomes of a cancel. Takes the place of a Registry.
+ * The capabilities of an app of others' making, for an endpoint of ours: that keeps its calls, and
+ * the app's own word decides what becomes of a cancel. Takes the place of a Registry.
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
 import {
@@ -68,12 +68,16 @@ export class ForeignCapabilities {
   /** @type {Promise<void> | undefined} */
   #opened;
   #list = new CapabilityList();
-  /** The contexts of the calls that run, by the ids that the app has for them. @type {Map<unknown, CallContext>} */
+  /**
+   * The contexts of the calls that run, by the ids that the app has for them.
+   * @type {Map<unknown, CallContext>}
+   */
   #running = new Map();
 
   /**
    * @param {ForeignApp} app
-   * @param {() => Connection[]} [agents] for whom it works, the latest last. Without it, there is one: then the app is told what that takes
+   * @param {() => Connection[]} [agents] for whom it works, the latest last. Without it, there is
+   *   one: then the app is told what that takes
    */
   constructor(app, agents) {
     this.#app = app;
@@ -81,7 +85,10 @@ export class ForeignCapabilities {
     this.#agents = agents ?? (() => /** @type {Connection[]} */ ([]));
   }
 
-  /** @param {Connection} connection its agent begins the session of the app, too, and its own after that */
+  /**
+   * @param {Connection} connection its agent begins the session of the app, too, and its own after
+   *   that
+   */
   attend(connection) {
     if (this.#isForOne) this.#agents = () => [connection];
     const { first, endpoint } = connection;
@@ -103,7 +110,11 @@ export class ForeignCapabilities {
     };
   }
 
-  /** Begins the app's session, unless it has begun. @param {Connection} connection @param {unknown} hello */
+  /**
+   * Begins the app's session, unless it has begun.
+   * @param {Connection} connection
+   * @param {unknown} hello
+   */
   async #begin(connection, hello) {
     this.#opened ??= this.#open(hello, partOf(APP, connection.endpoint.limits));
     try {
@@ -115,7 +126,10 @@ export class ForeignCapabilities {
     connection.refresh();
   }
 
-  /** @param {unknown} hello the payload of the agent's `initialize` @param {number} patience ms that it may take to list what it can do */
+  /**
+   * @param {unknown} hello the payload of the agent's `initialize`
+   * @param {number} patience ms that it may take to list what it can do
+   */
   async #open(hello, patience) {
     const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);
     const { name = 'unknown', version = '0' } = agent;
@@ -143,7 +157,10 @@ export class ForeignCapabilities {
     this.#list.put(jsonOf('capabilities', [...told.values()]));
   }
 
-  /** Ends its session: nobody has one with it any more. @param {string} [reason] */
+  /**
+   * Ends its session: nobody has one with it any more.
+   * @param {string} [reason]
+   */
   async end(reason) {
     this.#opened = undefined;
     await this.#app.close(reason);
@@ -175,7 +192,11 @@ export class ForeignCapabilities {
     for (const agent of this.#agents()) agent.notifyProgress(info);
   }
 
-  /** Its question belongs to the call that runs, if there is only one; otherwise to the latest agent. @param {any} request */
+  /**
+   * Its question belongs to the call that runs, if there is only one; otherwise to the latest
+   * agent.
+   * @param {any} request
+   */
   async #ask(request) {
     const [context, another] = this.#running.values();
     try {
@@ -192,13 +213,20 @@ export class ForeignCapabilities {
     return NO_ERROR;
   }
 
-  /** @param {Call} call @param {CallContext} context @returns {Promise<unknown>} the response */
+  /**
+   * @param {Call} call
+   * @param {CallContext} context
+   * @returns {Promise<unknown>} the response
+   */
   async run(call, context) {
     const { timeout } = call.options;
     const { callId, progressToken } = context;
     const id = this.#nameOf(callId);
     this.#running.set(id, context);
-    /** Settles with the app's word on the last cancel, or when that takes too long. @type {Promise<unknown> | undefined} */
+    /**
+     * Settles with the app's word on the last cancel, or when that takes too long.
+     * @type {Promise<unknown> | undefined}
+     */
     let stopping;
     call.ensureExtra().onStop = (reason) => {
       // From now on: its response, which waits for this, must not come too late.
@@ -224,8 +252,11 @@ export class ForeignCapabilities {
   }
 
   /**
-   * Asks the app to stop a call, and tells the core its word. Where the app does not know, its response decides.
-   * @param {string} id @param {string | undefined} reason @param {Call} call
+   * Asks the app to stop a call, and tells the core its word. Where the app does not know, its
+   * response decides.
+   * @param {string} id
+   * @param {string | undefined} reason
+   * @param {Call} call
    */
   async #stop(id, reason, call) {
     const failed = (/** @type {unknown} */ error) => ({ reason: toErrorObject(error).message });
@@ -237,7 +268,10 @@ export class ForeignCapabilities {
     call.feed(core.x.cancel_answered, accepted, length);
   }
 
-  /** An id that no other call has: several agents may choose the same. @param {string} callId */
+  /**
+   * An id that no other call has: several agents may choose the same.
+   * @param {string} callId
+   */
   #nameOf(callId) {
     let id = callId;
     for (let i = 2; this.#running.has(id); i++) id = `${callId}-${i}`;
@@ -247,7 +281,11 @@ export class ForeignCapabilities {
 
 const NO_RESPONSE = "The other side's answer is not an ABP response: { success, data, error }";
 
-/** What an app answered, as a response: with other members it would be taken for data. @param {any} received @returns {unknown} */
+/**
+ * What an app answered, as a response: with other members it would be taken for data.
+ * @param {any} received
+ * @returns {unknown}
+ */
 const responseOf = (received) =>
   safely(
     () => {

@@ -1,6 +1,7 @@
 /**
- * An app of others' making as the other side of a transport, for `connect`. Its endpoint is here: the core keeps its calls
- * and answers cancels, by the app's own word. What the app is asked, and says, is its capabilities' to pass on.
+ * An app of others' making as the other side of a transport, for `connect`. Its endpoint is here:
+ * the core keeps its calls and answers cancels, by the app's own word. What the app is asked, and
+ * says, is its capabilities' to pass on.
  */
 import { Connection } from '../../../../js/app/connection.js';
 import { AGENT } from '../../../../js/driver/abp-boundary.js';
@@ -11,7 +12,10 @@ import { ForeignCapabilities } from './foreign-capabilities.js';
 export class RelayTransport extends Receiver {
   /** @type {readonly import('../../../../js/transports/transport.js').Feature[]} */
   carries = [];
-  /** The app's. It begins with the agent's first message: by then the core is ready. @type {Connection | undefined} */
+  /**
+   * The app's. It begins with the agent's first message: by then the core is ready.
+   * @type {Connection | undefined}
+   */
   #connection;
   #registry;
   #onEnd;
@@ -19,7 +23,8 @@ export class RelayTransport extends Receiver {
 
   /**
    * @param {import('./foreign-app.js').ForeignApp} app
-   * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's session has ended
+   * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's
+   *   session has ended
    * @param {import('../../../../js/driver/abp-core.js').Limits} [limits] the agent's
    */
   constructor(app, onEnd, limits) {

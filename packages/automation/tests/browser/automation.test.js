@@ -1,4 +1,5 @@
-// An agent in Node and apps in pages: Puppeteer and Playwright, our app and plain ones, in Chromium.
+// An agent in Node and apps in pages: Puppeteer and Playwright, our app and plain ones, in
+// Chromium.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -52,7 +53,10 @@ after(() => server.close());
 const address = (options = {}, host = origin) =>
   `${host}/tests/browser/pages/own.html?${encodeURIComponent(JSON.stringify(options))}`;
 
-/** What the app was answered, whether it returns the data alone or, as the plain one does, the response. */
+/**
+ * What the app was answered, whether it returns the data alone or, as the plain one does, the
+ * response.
+ */
 const answerIn = ({ data }) => data.data ?? data;
 
 for (const [name, library] of Object.entries(LIBRARIES)) {

@@ -1,4 +1,5 @@
-// Discovery in a page, and its reading of heads compared with the browser's own. Only Chromium is asked.
+// Discovery in a page, and its reading of heads compared with the browser's own. Only Chromium is
+// asked.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,5 @@
-// A page as Puppeteer and Playwright show it, without a browser: scripts are text, and what goes in and out is JSON.
+// A page as Puppeteer and Playwright show it, without a browser: scripts are text, and what goes in
+// and out is JSON.
 
 const copied = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 

@@ -1,4 +1,5 @@
-// Views and hosts of MCP Apps in React's StrictMode, which mounts everything twice, and in the next render after a close.
+// Views and hosts of MCP Apps in React's StrictMode, which mounts everything twice, and in the next
+// render after a close.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { sandboxFor } from '../../../mcp-apps/tests/support/mcp-apps.js';
@@ -16,7 +17,10 @@ beforeEach(async () => {
 });
 afterEach(() => page.close());
 
-/** As React is in development, a view is too large to be one document: its policy lets it load the file. */
+/**
+ * As React is in development, a view is too large to be one document: its policy lets it load the
+ * file.
+ */
 const show = (view, number = 1) => {
   const src = `${site.appOrigin}/packages/frameworks/tests/browser/views/${view}.js`;
   const html = `<!doctype html><body><script type="module" src="${src}"></script></body>`;

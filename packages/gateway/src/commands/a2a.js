@@ -15,8 +15,8 @@ const GRACE = 5000;
 /** @typedef {import('abp-bridge/a2a').ExecutorContext} ExecutorContext */
 
 /**
- * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill` and its params
- * in a data part or as JSON in the text.
+ * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill`
+ * and its params in a data part or as JSON in the text.
  * @param {ExecutorContext['message']} message
  */
 function requestOf({ parts, metadata }) {

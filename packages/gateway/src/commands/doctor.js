@@ -11,7 +11,9 @@ const require = createRequire(import.meta.url);
 /** The oldest release of Node that the program runs on. */
 const MIN_NODE = [20, 16];
 
-/** How the browser is asked for its version. One that hangs, or is stopped, minds no milder signal. */
+/**
+ * How the browser is asked for its version. One that hangs, or is stopped, minds no milder signal.
+ */
 const OPTIONS = /** @type {const} */ ({
   timeout: 20_000,
   killSignal: 'SIGKILL',
@@ -19,7 +21,11 @@ const OPTIONS = /** @type {const} */ ({
   stdio: 'pipe',
 });
 
-/** What is found, or undefined if it cannot be. @template T @param {() => T} find */
+/**
+ * What is found, or undefined if it cannot be.
+ * @template T
+ * @param {() => T} find
+ */
 function attempt(find) {
   try {
     return find();
@@ -28,7 +34,10 @@ function attempt(find) {
   }
 }
 
-/** A package's version. @param {string} name */
+/**
+ * A package's version.
+ * @param {string} name
+ */
 function versionOf(name) {
   const folders = require.resolve.paths(name) ?? [];
   const read = (/** @type {string} */ folder) =>

@@ -7,7 +7,10 @@ import { cleanText, jsonText, lineOf } from '../texts.js';
 /** Characters of a description that a terminal shows. */
 const MAX_DESCRIPTION = 500;
 
-/** What a terminal shows of one. @param {import('../app.js').Capability} capability */
+/**
+ * What a terminal shows of one.
+ * @param {import('../app.js').Capability} capability
+ */
 function linesOf({ name, description, available, requirements, deprecated, inputSchema }) {
   const unmet = (Array.isArray(requirements) ? requirements : []).filter((r) => r?.met === false);
   const isAvailable = available !== false && !unmet.length;

@@ -6,7 +6,10 @@ import { takeProfile } from '../profile-socket.js';
 import { signalled } from '../signals.js';
 import { askToRelease, refuse } from '../shared-app.js';
 
-/** Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it. @param {string} profile */
+/**
+ * Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it.
+ * @param {string} profile
+ */
 async function claim(profile) {
   const why = `The login window of process ${process.pid} has this profile: log in there and close it`;
   for (;;) {

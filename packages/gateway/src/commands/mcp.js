@@ -15,7 +15,8 @@ const DEFAULT_PATIENCE = 45_000;
 
 /**
  * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host.
- * @type {(...given: Parameters<import('../commands.js').Execute>) => import('../gateway.js').Named[]}
+ * @type {(...given: Parameters<import('../commands.js').Execute>)
+ *   => import('../gateway.js').Named[]}
  */
 function targetsOf(addresses, values, context) {
   const several = addresses.length > 1;
@@ -64,7 +65,11 @@ export async function execute(addresses, values, context) {
   process.exit(0);
 }
 
-/** MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written there. @param {Gateway} gateway */
+/**
+ * MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written
+ * there.
+ * @param {Gateway} gateway
+ */
 function serveStdio(gateway) {
   console.log = console.info = console.debug = console.error;
   /** @type {McpServer | undefined} */

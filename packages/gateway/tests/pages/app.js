@@ -1,4 +1,5 @@
-// An app whose handlers keep a log of their own, which goes to the server: what they heard of a cancel is proof.
+// An app whose handlers keep a log of their own, which goes to the server: what they heard of a
+// cancel is proof.
 import { AbpError, expose } from '/packages/main/src/index.js';
 import { SOURCES } from '/tests/support/stopped-sources.js';
 

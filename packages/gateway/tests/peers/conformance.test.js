@@ -32,8 +32,8 @@ const SHARED = [
 ];
 
 /**
- * The suites: which release of it, and for which version of the protocol; the scenarios that apply, those that ask for what
- * such a server does not have, and those that warn, which counts as either.
+ * The suites: which release of it, and for which version of the protocol; the scenarios that apply,
+ * those that ask for what such a server does not have, and those that warn, which counts as either.
  */
 const SUITES = {
   '2025-11-25': {
@@ -78,7 +78,8 @@ const SUITES = {
       ],
       'only tools ask': [inputRequired('non-tool-request')],
     },
-    // They leave their question open. While somebody else's is, nobody is asked, so each needs a gateway of its own.
+    // They leave their question open. While somebody else's is, nobody is asked, so each needs a
+    // gateway of its own.
     alone: ['request-state', 'multi-round', 'result-type', 'tampered-state'].map(inputRequired),
     // They find that nobody is asked, and warn.
     warns: ['missing-input-response', 'validate-input'].map(inputRequired),

@@ -9,7 +9,10 @@ let site;
 before(async () => (site = await startSite()));
 after(() => site.close());
 
-/** What the inspector prints of a request to the gateway. @param {string[]} request */
+/**
+ * What the inspector prints of a request to the gateway.
+ * @param {string[]} request
+ */
 async function inspect(...request) {
   const gateway = [process.execPath, PROGRAM, 'mcp', site.url(), '--temporary'];
   const { code, stdout } = await runPackage('@modelcontextprotocol/inspector@2.12.0', [

@@ -1,4 +1,7 @@
-/** Programs of other packages, by npx: they are too heavy to be installed for those who do not run these tests. */
+/**
+ * Programs of other packages, by npx: they are too heavy to be installed for those who do not run
+ * these tests.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

@@ -22,8 +22,10 @@ export const KINDS = ['1.x', '2.x', '2.x modern'];
 
 /**
  * @param {Kind} kind
- * @param {{ args?: string[], command?: { command: string, args: string[] }, url?: string, token?: string, env?: object, capabilities?: object, onElicit?: (params: any) => any, onListChanged?: () => void }} options
- *   `args` of the program for stdio, another program's `command`, or the `url` of one that serves HTTP
+ * @param {{ args?: string[], command?: { command: string, args: string[] }, url?: string,
+ *   token?: string, env?: object, capabilities?: object, onElicit?: (params: any) => any,
+ *   onListChanged?: () => void }} options `args` of the program for stdio, another program's
+ *   `command`, or the `url` of one that serves HTTP
  */
 export async function connectClient(kind, options) {
   const { args, url, token, env, onElicit, onListChanged } = options;
@@ -53,7 +55,10 @@ export async function connectClient(kind, options) {
   }
   const [Stdio, Http] = kind === '1.x' ? [Stdio1, Http1] : [Stdio2, Http2];
   let opened;
-  /** Resolves when a client of the older protocol reads the server's events: what is said before is lost. */
+  /**
+   * Resolves when a client of the older protocol reads the server's events: what is said before is
+   * lost.
+   */
   const listening = new Promise((resolve) => (opened = resolve));
   const transport = url
     ? new Http(new URL(url), {

@@ -1,5 +1,5 @@
-// The program behind a pipe that is slow to pass on: what comes before the answer of a tool's call comes with it, in one
-// chunk, as it does to a client that is busy. Arguments: the program's.
+// The program behind a pipe that is slow to pass on: what comes before the answer of a tool's call
+// comes with it, in one chunk, as it does to a client that is busy. Arguments: the program's.
 import { spawnGateway } from './spawn-gateway.js';
 
 const child = spawnGateway(process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] });

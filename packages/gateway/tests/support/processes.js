@@ -2,7 +2,11 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The processes that a process has begun, and those that they have. @param {number} pid @returns {number[]} */
+/**
+ * The processes that a process has begun, and those that they have.
+ * @param {number} pid
+ * @returns {number[]}
+ */
 export function descendants(pid) {
   const parents = new Map();
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -34,7 +38,11 @@ export async function ended(pids) {
   while (pids.some(isRunning)) await sleep(50);
 }
 
-/** Sends a signal to those of them that still run. @param {number[]} pids @param {NodeJS.Signals} signal */
+/**
+ * Sends a signal to those of them that still run.
+ * @param {number[]} pids
+ * @param {NodeJS.Signals} signal
+ */
 export function signalAll(pids, signal) {
   for (const pid of pids.filter(isRunning)) {
     try {
@@ -45,7 +53,11 @@ export function signalAll(pids, signal) {
   }
 }
 
-/** Makes the browser of a gateway hang. @param {number} pid of the gateway @returns {Promise<number[]>} the browser's processes */
+/**
+ * Makes the browser of a gateway hang.
+ * @param {number} pid of the gateway
+ * @returns {Promise<number[]>} the browser's processes
+ */
 export async function hang(pid) {
   let found;
   // What it begins meanwhile hangs, too.

@@ -5,7 +5,10 @@ import { spawnGateway } from './spawn-gateway.js';
 
 export { PROGRAM } from './spawn-gateway.js';
 
-/** What was started: a test that fails may leave it running, and its file would wait for that. @type {import('node:child_process').ChildProcess[]} */
+/**
+ * What was started: a test that fails may leave it running, and its file would wait for that.
+ * @type {import('node:child_process').ChildProcess[]}
+ */
 const started = [];
 after(() => started.forEach((child) => child.kill()));
 
@@ -38,7 +41,8 @@ async function textOf(stream) {
 }
 
 /**
- * The first line of a stream that matches; the stream is read on, so that whoever writes it never waits.
+ * The first line of a stream that matches; the stream is read on, so that whoever writes it never
+ * waits.
  * @param {import('node:stream').Readable} stream
  * @param {RegExp} pattern
  * @returns {Promise<string>}
@@ -60,8 +64,8 @@ export function lineMatching(stream, pattern) {
 }
 
 /**
- * What is said, asked for with ever more seconds for the page until it matches: however slow the machine is, some limit lets the
- * page load.
+ * What is said, asked for with ever more seconds for the page until it matches: however slow the
+ * machine is, some limit lets the page load.
  * @param {RegExp} pattern
  * @param {(seconds: string) => Promise<string>} said
  * @param {number} [first] seconds that are mostly enough

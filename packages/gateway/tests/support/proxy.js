@@ -37,14 +37,21 @@ export async function startProxy() {
   return {
     host: `127.0.0.1:${port}`,
     url: `http://127.0.0.1:${port}/`,
-    /** Where the gateway listens. @param {string} url */
+    /**
+     * Where the gateway listens.
+     * @param {string} url
+     */
     leadTo: (url) => void (to = Number(new URL(url).port)),
     /** From now on, nothing that the gateway says is passed on by new connections. */
     hold: () => void (holds = true),
     pass: () => void (holds = false),
     /** Ends every connection. */
     cut: () => upstreams.forEach((each) => each.destroy()),
-    /** Resolves when so many pieces have come from the gateway that look like this. @param {RegExp} pattern @param {number} count */
+    /**
+     * Resolves when so many pieces have come from the gateway that look like this.
+     * @param {RegExp} pattern
+     * @param {number} count
+     */
     heard: (pattern, count) =>
       new Promise((resolve) => {
         const look = (text) => {

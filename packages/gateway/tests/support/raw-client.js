@@ -12,8 +12,11 @@ export const envelope = (capabilities = {}) => ({
 
 /**
  * Posts a message over HTTP. The response may be an answer or a stream of events.
- * @param {string} url @param {string} token @param {object | string} message text is sent as it is
- * @param {Record<string, string>} [headers] @param {AbortSignal} [signal]
+ * @param {string} url
+ * @param {string} token
+ * @param {object | string} message text is sent as it is
+ * @param {Record<string, string>} [headers]
+ * @param {AbortSignal} [signal]
  */
 export const postTo = (url, token, message, headers = {}, signal = undefined) =>
   fetch(url, {
@@ -82,7 +85,10 @@ export async function startRaw(args, { modern = false, capabilities = {}, env } 
     get nextId() {
       return id + 1;
     },
-    /** Begins a request. @returns {number} its id */
+    /**
+     * Begins a request.
+     * @returns {number} its id
+     */
     begin(method, params = {}) {
       const _meta = { ...(modern && envelope(capabilities)), ...params._meta };
       write({
@@ -96,7 +102,10 @@ export async function startRaw(args, { modern = false, capabilities = {}, env } 
     request: (method, params) => raw.answerTo(raw.begin(method, params)),
     /** The result of a tool that is given the handle of a call. */
     use: async (tool, handle) => (await raw.answerTo(raw.call(tool, { handle }))).result,
-    /** The same once the call has ended: on a busy machine a stop, too, may take longer than the gateway's patience. */
+    /**
+     * The same once the call has ended: on a busy machine a stop, too, may take longer than the
+     * gateway's patience.
+     */
     async ended(tool, handle) {
       let result = await raw.use(tool, handle);
       while (result._meta?.['abp-bridge/call']) result = await raw.use('call_wait', handle);

@@ -7,7 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const TYPES = { '.js': 'text/javascript', '.html': 'text/html', '.json': 'application/json' };
-/** When a test has failed that waits for what never comes, in ms: later than any machine is slow. */
+/**
+ * When a test has failed that waits for what never comes, in ms: later than any machine is slow.
+ */
 export const GIVE_UP = 180_000;
 const PAGE = '/packages/gateway/tests/pages/app.html';
 
@@ -17,7 +19,8 @@ export async function startSite() {
   const waiting = new Set();
   /**
    * Answers beside the files of the repository; `cookie` came with the last request.
-   * @type {Map<string, { type: string, body: string, headers?: object, cookie?: string } | { to: string }>}
+   * @type {Map<string, { type: string, body: string, headers?: object, cookie?: string }
+   *   | { to: string }>}
    */
   const extra = new Map();
   const answer = async (request, response) => {

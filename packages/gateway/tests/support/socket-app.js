@@ -1,10 +1,16 @@
-/** An app behind a WebSocket, in the test's own process: what it hears is seen at once, and no browser is needed. */
+/**
+ * An app behind a WebSocket, in the test's own process: what it hears is seen at once, and no
+ * browser is needed.
+ */
 import { once } from 'node:events';
 import { expose } from 'abp-bridge';
 import { webSocketTransport } from 'abp-bridge/websocket';
 import { WebSocketServer } from 'ws';
 
-/** @param {Record<string, any>} capabilities @param {{ limits?: object, port?: number }} [options] */
+/**
+ * @param {Record<string, any>} capabilities
+ * @param {{ limits?: object, port?: number }} [options]
+ */
 export async function startSocketApp(capabilities, { limits, port = 0 } = {}) {
   const server = new WebSocketServer({ port, host: '127.0.0.1' });
   await once(server, 'listening');

@@ -1,5 +1,6 @@
-// The extension for the developer tools: Chromium takes it, and its panel shows what a page and its frames do. The
-// developer tools themselves are stood in for: what the panel asks them, the inspected page answers.
+// The extension for the developer tools: Chromium takes it, and its panel shows what a page and its
+// frames do. The developer tools themselves are stood in for: what the panel asks them, the
+// inspected page answers.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';

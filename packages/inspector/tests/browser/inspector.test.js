@@ -1,4 +1,5 @@
-// <abp-inspector> as a person uses it: by mouse, by keyboard, by a screen reader (axe), dark and light, on a phone.
+// <abp-inspector> as a person uses it: by mouse, by keyboard, by a screen reader (axe), dark and
+// light, on a phone.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, beforeEach, describe, test } from 'node:test';

@@ -1,5 +1,5 @@
-// Keys in IndexedDB: what a store has to do, and whether work is done twice, or told wrongly, when its page is reloaded, its tab closed
-// or its process ended between any two steps.
+// Keys in IndexedDB: what a store has to do, and whether work is done twice, or told wrongly, when
+// its page is reloaded, its tab closed or its process ended between any two steps.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { launch, serve } from '../../../../tests/support/browser.js';
@@ -24,7 +24,9 @@ after(async () => {
   server?.close();
 });
 const PAGES = 'packages/keys/tests/browser/pages';
-/** Of the app's site, so that a browser that blocks storage in frames of other sites gives it some. */
+/**
+ * Of the app's site, so that a browser that blocks storage in frames of other sites gives it some.
+ */
 const hostOrigin = () => `http://localhost:${hosts.port}`;
 const foreignOrigin = () => `http://127.0.0.1:${hosts.port}`;
 /** @param {boolean} [forgets] whether its keys are in memory */

@@ -1,10 +1,14 @@
 /**
- * What every store of keys has to do. It runs in Node and in pages, so it brings its own way to say what is wrong.
+ * What every store of keys has to do. It runs in Node and in pages, so it brings its own way to say
+ * what is wrong.
  *
  * @typedef {object} Place where stores keep their keys
  * @property {(options?: object) => import('../../types/store.js').KeyStore} store another one there
  */
-/** @param {unknown} actual @param {unknown} expected */
+/**
+ * @param {unknown} actual
+ * @param {unknown} expected
+ */
 function same(actual, expected) {
   const [one, other] = [actual, expected].map((value) => JSON.stringify(value));
   if (one !== other) throw new Error(`${one} and not ${other}`);

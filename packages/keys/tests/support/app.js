@@ -1,5 +1,5 @@
-// An app in a process of its own: it pays, and writes down what it has done. Its keys are in a file. Where it is to end, it ends
-// itself as a power cut would.
+// An app in a process of its own: it pays, and writes down what it has done. Its keys are in a
+// file. Where it is to end, it ends itself as a power cut would.
 import { appendFileSync, existsSync } from 'node:fs';
 import { WebSocketServer } from 'ws';
 import { expose } from '../../../main/src/index.js';

@@ -1,4 +1,5 @@
-// MCP Apps: views and hosts of this library and of ext-apps, every pair, across origins and under the policy of views.
+// MCP Apps: views and hosts of this library and of ext-apps, every pair, across origins and under
+// the policy of views.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CORE, sites } from '../../../../tests/support/browser.js';
@@ -845,7 +846,8 @@ describe('a hostile host', () => {
     await other.goto(`${origin}${PAGES}/host.html`);
     await other.waitForFunction(() => window.isReady);
     const own = sandboxFor(site, origin);
-    // The second sandbox serves this page. Both are of one origin, so the first has heard before the second has.
+    // The second sandbox serves this page. Both are of one origin, so the first has heard before
+    // the second has.
     const frames = await other.evaluate(
       async ([foreign, own, html]) => {
         const [first, second] = await Promise.all(

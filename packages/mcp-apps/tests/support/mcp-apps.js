@@ -1,4 +1,7 @@
-/** Views of MCP Apps for tests: this library's and ext-apps', each a document that needs no other file. */
+/**
+ * Views of MCP Apps for tests: this library's and ext-apps', each a document that needs no other
+ * file.
+ */
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 

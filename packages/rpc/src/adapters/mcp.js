@@ -12,17 +12,24 @@ const MCP = {
 };
 
 /**
- * SDK 1.x treats these ids as missing and cannot cancel the requests that have them; its own first request is 0. So each
- * is replaced by a string: in our requests on the wire, and in the peer's requests before the SDK sees them. Answers
- * are translated back.
+ * SDK 1.x treats these ids as missing and cannot cancel the requests that have them; its own first
+ * request is 0. So each is replaced by a string: in our requests on the wire, and in the peer's
+ * requests before the SDK sees them. Answers are translated back.
  */
 const FALSY = [0, ''];
 const THEIRS = FALSY.map((id) => `abp-bridge:theirs:${typeof id}`);
 
-/** @param {unknown} id @param {unknown[]} from the ids to replace @param {unknown[]} to what replaces them, in the same order */
+/**
+ * @param {unknown} id
+ * @param {unknown[]} from the ids to replace
+ * @param {unknown[]} to what replaces them, in the same order
+ */
 const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
 
-/** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */
+/**
+ * Every message of a subscription repeats the id of the request that opened it, under this key of
+ * `_meta`.
+ */
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /**
@@ -41,7 +48,8 @@ function withTrueSubscription(part, asked) {
 /**
  * Translates the ids in a message.
  * @param {any} message
- * @param {string[]} asking what replaces FALSY in requests that go in its direction @param {unknown[]} asked and in those that go in the other
+ * @param {string[]} asking what replaces FALSY in requests that go in its direction
+ * @param {unknown[]} asked and in those that go in the other
  */
 function translated(message, asking, asked) {
   const method = getOwn(message, 'method');
@@ -65,11 +73,13 @@ function translated(message, asking, asked) {
 
 /**
  * Makes a `Transport` for `connect` of the SDK's client or server.
- * @param {import('../../../../js/transports/transport.js').Transport} transport closed together with the result
+ * @param {import('../../../../js/transports/transport.js').Transport} transport closed together
+ *   with the result
  */
 export function mcpTransport(transport) {
   const observed = new Observed(transport, MCP);
-  // What replaces ours on the wire: other texts for each connection, because the peer may name its requests in the same way.
+  // What replaces ours on the wire: other texts for each connection, because the peer may name its
+  // requests in the same way.
   const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
   const ours = FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
   return {

@@ -1,14 +1,14 @@
 /**
- * The traffic between an SDK and its peer, observed so that both sides learn the truth about cancels and about the end
- * of the connection. The SDKs cancel requests that are over, match answers to the wrong requests, and say nothing when
- * they close.
+ * The traffic between an SDK and its peer, observed so that both sides learn the truth about
+ * cancels and about the end of the connection. The SDKs cancel requests that are over, match
+ * answers to the wrong requests, and say nothing when they close.
  *
- *   - A cancel passes if its request was made in the same direction and is still open. A subscription may be ended
- *     by either side.
+ *   - A cancel passes if its request was made in the same direction and is still open. A
+ *     subscription may be ended by either side.
  *   - An answer passes once, and only if its id is exactly that of an open request: `"0"` is not 0.
  *   - A peer that has ended its half of a stream still gets its answers.
- *   - When the connection ends, requests that were sent are cancelled and requests that were received are answered, so
- *     that nobody waits for ever.
+ *   - When the connection ends, requests that were sent are cancelled and requests that were
+ *     received are answered, so that nobody waits for ever.
  */
 import {
   AbpError,
@@ -23,15 +23,22 @@ import { getOwn } from '../../../../js/common/values.js';
  * @typedef {object} Dialect
  * @property {string} cancel the method that cancels a request
  * @property {boolean} answers whether a cancelled request is answered, too
- * @property {number} ended the error code that answers requests which the end of the connection cut off
+ * @property {number} ended the error code that answers requests which the end of the connection cut
+ *   off
  * @property {boolean} [reasons] whether a cancel may give a reason
- * @property {string} [subscribe] the method that opens a subscription, which its server may end by a cancel
+ * @property {string} [subscribe] the method that opens a subscription, which its server may end by
+ *   a cancel
  */
 
 /** JSON-RPC's code for a message that could not be sent. */
 const INTERNAL_ERROR = -32603;
 
-/** An error answer. @param {unknown} id of the request @param {number} code @param {string} message */
+/**
+ * An error answer.
+ * @param {unknown} id of the request
+ * @param {number} code
+ * @param {string} message
+ */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
 /** Why a connection ended, where it is not known. */
@@ -45,7 +52,10 @@ const OPEN = 0;
 const CANCELLED = 1;
 const SUBSCRIPTION = 2;
 
-/** The requests of one direction that are in flight, and what answers one. @typedef {{ requests: Map<unknown, number>, answer(message: any): void }} Direction */
+/**
+ * The requests of one direction that are in flight, and what answers one.
+ * @typedef {{ requests: Map<unknown, number>, answer(message: any): void }} Direction
+ */
 
 export class Observed {
   #closed = false;
@@ -66,7 +76,10 @@ export class Observed {
   /** The peer's requests. @type {Direction} */
   #theirs = { requests: new Map(), answer: (message) => this.#post(message) };
 
-  /** @param {import('../../../../js/transports/transport.js').Transport} transport @param {Dialect} dialect */
+  /**
+   * @param {import('../../../../js/transports/transport.js').Transport} transport
+   * @param {Dialect} dialect
+   */
   constructor(transport, dialect) {
     requireOf('an adapter', 'the transport', 'an object', transport);
     requireOf('a transport', 'post', 'a function', transport.post);
@@ -105,8 +118,9 @@ export class Observed {
   }
 
   /**
-   * Sends a message of the SDK. Throws an `AbpError` when the connection is over, and the transport's error if the message
-   * cannot be sent; an answer that cannot be sent is replaced by an error answer.
+   * Sends a message of the SDK. Throws an `AbpError` when the connection is over, and the
+   * transport's error if the message cannot be sent; an answer that cannot be sent is replaced by
+   * an error answer.
    * @param {unknown} message
    */
   send(message) {
@@ -129,13 +143,18 @@ export class Observed {
     this.#endIfAnswered();
   }
 
-  /** Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by themselves, do not count. */
+  /**
+   * Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by
+   * themselves, do not count.
+   */
   #endIfAnswered() {
     const states = [...this.#theirs.requests.values()];
     if (this.#halfClosed && states.every((state) => state === SUBSCRIPTION)) this.#end();
   }
 
-  /** Ends the connection for the SDK: cancels its requests, and answers the peer's with an error. */
+  /**
+   * Ends the connection for the SDK: cancels its requests, and answers the peer's with an error.
+   */
   close() {
     if (this.#closed) return;
     const { cancel: method, reasons } = this.#dialect;
@@ -155,12 +174,19 @@ export class Observed {
     invokeReportingErrors(this.onClose);
   }
 
-  /** Answers the requests that the end of the connection cuts off. @param {Direction} direction @param {string} why */
+  /**
+   * Answers the requests that the end of the connection cuts off.
+   * @param {Direction} direction
+   * @param {string} why
+   */
   #answerAll({ requests, answer }, why) {
     for (const id of requests.keys()) answer(failure(id, this.#dialect.ended, why));
   }
 
-  /** Posts a small message of our own, which fails only if the connection does. @param {unknown} message */
+  /**
+   * Posts a small message of our own, which fails only if the connection does.
+   * @param {unknown} message
+   */
   #post(message) {
     try {
       this.#transport.post(message);
@@ -178,7 +204,8 @@ export class Observed {
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');
-    // A message that is neither is left to the SDK. The id null answers a message that could not be read.
+    // A message that is neither is left to the SDK. The id null answers a message that could not be
+    // read.
     if (method === undefined) return id === undefined || id === null || other.requests.delete(id);
     const { cancel, subscribe, answers } = this.#dialect;
     if (id !== undefined) {

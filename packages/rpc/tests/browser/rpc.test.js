@@ -1,5 +1,5 @@
-// JSON-RPC between a page and its iframe: our channel under other people's SDKs, and MCP Apps with the real
-// ext-apps on the other side, in a real browser and from another origin.
+// JSON-RPC between a page and its iframe: our channel under other people's SDKs, and MCP Apps with
+// the real ext-apps on the other side, in a real browser and from another origin.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { CORE, frameAt, sites } from '../../../../tests/support/browser.js';

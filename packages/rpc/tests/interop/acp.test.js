@@ -209,7 +209,8 @@ test('their connection closes: our promises reject and our handlers are aborted'
   const slow = outcome(peer.request('ext/slow', {}));
   await asked.opened;
   connection.close();
-  // Its close cancels what it reads; what it writes goes on until the line is cut, as its own tests do it.
+  // Its close cancels what it reads; what it writes goes on until the line is cut, as its own tests
+  // do it.
   peer.close();
   assert.equal((await slow).err.message, 'Connection closed');
   assert.equal((await aborted.opened).name, 'AbortError');
@@ -373,7 +374,7 @@ test('both are asked with id 0 at once, and each answers its own', async () => {
   peer.close();
 });
 
-// --- Stop, as editors press it: `session/cancel` --------------------------------------------------------
+// --- Stop, as editors press it: `session/cancel` -------------------------------------------------
 
 const STOPPED = { stopReason: 'cancelled' };
 const OPTIONS = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];

@@ -1,5 +1,5 @@
-// The agent in C of demo/examples/native, driven by the client of the ACP SDK over standard input and output. It is built with
-// AddressSanitizer, so its exit code tells of leaks, too.
+// The agent in C of demo/examples/native, driven by the client of the ACP SDK over standard input
+// and output. It is built with AddressSanitizer, so its exit code tells of leaks, too.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,10 +1,12 @@
-/** Ways to join JSON-RPC peers, ours and others', and handlers that behave in the ways that matter. */
+/**
+ * Ways to join JSON-RPC peers, ours and others', and handlers that behave in the ways that matter.
+ */
 import { createPeer } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
 
 /**
- * A way for two to speak without a line in between: what one posts, the other hears in a task of its own, in
- * order, as JSON would carry it.
+ * A way for two to speak without a line in between: what one posts, the other hears in a task of
+ * its own, in order, as JSON would carry it.
  */
 export function linkedTransports() {
   const { port1, port2 } = new MessageChannel();
@@ -52,7 +54,10 @@ const CANCELS = {
   mcp: 'notifications/cancelled',
 };
 
-/** One of our peers, and a script in the other's place: `post` speaks, `heard` is what our peer says. */
+/**
+ * One of our peers, and a script in the other's place: `post` speaks, `heard` is what our peer
+ * says.
+ */
 export function scriptedPeer(dialect, options = {}) {
   const waiting = [];
   const heard = [];
@@ -81,7 +86,10 @@ export function scriptedPeer(dialect, options = {}) {
       while (heard.length < count) await new Promise((wake) => waiting.push(wake));
       return heard;
     },
-    /** Resolves when whatever our peer had to do at once is done: it answers this request after all else. */
+    /**
+     * Resolves when whatever our peer had to do at once is done: it answers this request after all
+     * else.
+     */
     async quiet() {
       const id = `quiet ${heard.length}`;
       transport.onMessage({ jsonrpc: '2.0', id, method: CANCELS[dialect] }, []);
@@ -122,7 +130,8 @@ export const outcome = (promise) =>
 
 /**
  * Object streams as the ACP SDK has them, one end as ours.
- * @returns {[import('../../src/index.js').ChannelTransport, { readable: ReadableStream, writable: WritableStream }]}
+ * @returns {[import('../../src/index.js').ChannelTransport, { readable: ReadableStream,
+ *   writable: WritableStream }]}
  */
 export function streamPair() {
   const there = new TransformStream();

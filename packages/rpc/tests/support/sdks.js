@@ -1,7 +1,7 @@
 /**
- * Real SDKs on our transports, by our adapters, in one form: `open(role, transport, handle)` makes a client or a
- * server of it, which calls the other side by `call(name, params, signal)` and serves it by
- * `handle(name, params, signal)`. They run in Node and, bundled, in pages.
+ * Real SDKs on our transports, by our adapters, in one form: `open(role, transport, handle)` makes
+ * a client or a server of it, which calls the other side by `call(name, params, signal)` and serves
+ * it by `handle(name, params, signal)`. They run in Node and, bundled, in pages.
  */
 import { agent, client as acpClient } from '@agentclientprotocol/sdk';
 import { Client as Client2 } from '@modelcontextprotocol/client';

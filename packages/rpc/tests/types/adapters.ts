@@ -1,4 +1,5 @@
-// The adapters fit what the SDKs' own types ask for: this file must compile, and the marked line must not.
+// The adapters fit what the SDKs' own types ask for: this file must compile, and the marked line
+// must not.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { Client as C2 } from '@modelcontextprotocol/client';
 import { Server as S2 } from '@modelcontextprotocol/server';

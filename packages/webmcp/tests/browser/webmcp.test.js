@@ -1,5 +1,6 @@
-// WebMCP both ways, in a Chromium that has it: our app's tools as others call them, and the tools of pages that have
-// never heard of us as our agent calls them. The last part is a browser without WebMCP.
+// WebMCP both ways, in a Chromium that has it: our app's tools as others call them, and the tools
+// of pages that have never heard of us as our agent calls them. The last part is a browser without
+// WebMCP.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';

@@ -1,4 +1,5 @@
-// The page of the tests in Svelte: a connection, and a component with a call that can be taken away.
+// The page of the tests in Svelte: a connection, and a component with a call that can be taken
+// away.
 import { mount, unmount } from 'svelte';
 import Writer from './Writer.svelte';
 

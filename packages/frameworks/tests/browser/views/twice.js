@@ -1,4 +1,5 @@
-// A view of ext-apps that begins twice, as its hook for React did up to 1.6: nobody closes the first.
+// A view of ext-apps that begins twice, as its hook for React did up to 1.6: nobody closes the
+// first.
 import { App } from '@modelcontextprotocol/ext-apps';
 
 console.debug = () => {};

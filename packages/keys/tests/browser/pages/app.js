@@ -1,4 +1,5 @@
-// An app whose keys are in IndexedDB. The test is told of each step (`reached`), and may end the page there.
+// An app whose keys are in IndexedDB. The test is told of each step (`reached`), and may end the
+// page there.
 import { expose } from '/packages/main/src/index.js';
 import { indexedDBKeys } from '/packages/keys/src/indexeddb.js';
 import { CONTRACT } from '/packages/keys/tests/contracts/store.js';

@@ -1,5 +1,5 @@
-// The host's page: shows a view by this library's host or by ext-apps' AppBridge, in one form. What happens is noted in
-// window.log, by the server's handlers here and by the view's there.
+// The host's page: shows a view by this library's host or by ext-apps' AppBridge, in one form. What
+// happens is noted in window.log, by the server's handlers here and by the view's there.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../../../../main/src/index.js';
 import { createPeer, portChannel } from '../../../../rpc/src/index.js';
@@ -18,7 +18,10 @@ window.log = [];
 const note = (line) => void window.log.push(line);
 /** Window messages that arrived, by origin. */
 window.heard = {};
-/** Answers of the view to the test's own messages, which are no JSON-RPC and are relayed as all others. */
+/**
+ * Answers of the view to the test's own messages, which are no JSON-RPC and are relayed as all
+ * others.
+ */
 const asked = new Map();
 addEventListener('message', ({ origin, data, source }) => {
   window.heard[origin] = (window.heard[origin] ?? 0) + 1;
@@ -232,7 +235,10 @@ window.show = async ({ host, within, ...options }) => {
   window.end = await HOSTS[host]({ iframe: window.iframe, ...options });
 };
 
-/** Shows another view beside it, of a server that answers everything with its name. The server is the same for the same name. */
+/**
+ * Shows another view beside it, of a server that answers everything with its name. The server is
+ * the same for the same name.
+ */
 const others = new Map();
 window.beside = async ({ server: name, html, sandbox, origin }) => {
   if (!others.has(name)) others.set(name, () => ({ content: [], structuredContent: { name } }));

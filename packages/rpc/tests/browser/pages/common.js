@@ -1,4 +1,5 @@
-// What the host's and the app's page have in common: what happened, and calls that a test can look at.
+// What the host's and the app's page have in common: what happened, and calls that a test can look
+// at.
 import { ready } from '../../../src/rpc-core.js';
 
 /** What the core of our peers is made of. */

@@ -258,8 +258,12 @@ const printed = (options, forPages = false) => ({
       const made = await transform(
         `${early}${chunk.code}\n//# sourceMappingURL=data:application/json;base64,${map}`,
         {
-          ...{ format: 'esm', target: 'es2022', sourcefile: chunk.fileName, minify: isCore },
-          ...{ sourcemap: hasMap && 'external', ...options },
+          format: 'esm',
+          target: 'es2022',
+          sourcefile: chunk.fileName,
+          minify: isCore,
+          sourcemap: hasMap && 'external',
+          ...options,
           ...(forPages && /^(common|sides)$/.test(chunk.name) && EAGER),
         },
       );
@@ -306,8 +310,10 @@ const parts = { chunkFileNames: 'parts/[name].js', manualChunks: layout(false) }
 const lib = { dir: 'dist/lib', sourcemap: true, ...parts };
 const workerd = { dir: 'dist/workerd', ...parts };
 const page = {
-  ...{ dir: 'dist/page', sourcemap: true },
-  ...{ chunkFileNames: '[name]-[hash].js', manualChunks: layout(true) },
+  dir: 'dist/page',
+  sourcemap: true,
+  chunkFileNames: '[name]-[hash].js',
+  manualChunks: layout(true),
 };
 const OUTPUTS = {
   lib: [options(MODULES, lib, mainFirst, copiedForLater, constantsInside, shortCores, printed())],

@@ -53,8 +53,10 @@ function shortened(wasm) {
     [IMPORT]: (reader) =>
       body(
         reader.list(() => [
-          ...[...named(reader.text()), ...named(reader.text())],
-          ...[reader.byte(), ...written(reader.number())],
+          ...named(reader.text()),
+          ...named(reader.text()),
+          reader.byte(),
+          ...written(reader.number()),
         ]),
       ),
     // A name, a kind and an index.

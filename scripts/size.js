@@ -77,9 +77,16 @@ export const withoutLazy = {
  */
 async function byEsbuild(side, more) {
   const { outputFiles = [], metafile } = await build({
-    ...{ entryPoints: [entryOf(side)], outdir: join(root, 'build/size/out'), absWorkingDir: root },
-    ...{ bundle: true, minify: true, format: 'esm', target: 'es2022' },
-    ...{ write: false, metafile: true, ...more },
+    entryPoints: [entryOf(side)],
+    outdir: join(root, 'build/size/out'),
+    absWorkingDir: root,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    write: false,
+    metafile: true,
+    ...more,
   });
   return outputFiles.map(({ path, text: code }) => {
     const fileName = relative(root, path);
@@ -88,8 +95,12 @@ async function byEsbuild(side, more) {
     const of = (/** @type {string} */ kind) =>
       imports.flatMap((each) => (each.kind === kind ? [each.path] : []));
     return {
-      ...{ fileName, code, inputs, isEntry: entryPoint === relative(root, entryOf(side)) },
-      ...{ imports: of('import-statement'), dynamicImports: of('dynamic-import') },
+      fileName,
+      code,
+      inputs,
+      isEntry: entryPoint === relative(root, entryOf(side)),
+      imports: of('import-statement'),
+      dynamicImports: of('dynamic-import'),
     };
   });
 }
@@ -129,7 +140,10 @@ const BUNDLERS = {
   async Vite(side) {
     const { output } = /** @type {any} */ (
       await buildByVite({
-        ...{ root, configFile: false, logLevel: 'error', publicDir: false },
+        root,
+        configFile: false,
+        logLevel: 'error',
+        publicDir: false,
         build: { write: false, rolldownOptions: { input: entryOf(side) } },
       })
     );

@@ -19,7 +19,11 @@ export const BOUND = '1,000 in flight as JSON text, the bound';
  * but a visit is timed.
  */
 export const bundling = {
-  ...{ bundle: true, format: 'esm', target: 'es2022', minify: true, splitting: true },
+  bundle: true,
+  format: 'esm',
+  target: 'es2022',
+  minify: true,
+  splitting: true,
   logLevel: 'error',
 };
 

@@ -33,14 +33,19 @@ async function load(folder, name) {
   await build({
     entryPoints: [`${root}${folder}/*`],
     loader: { '.html': 'copy', '.json': 'copy' },
-    ...{ outdir, bundle: true, minify: true, format: 'esm', logLevel: 'error' },
+    outdir,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    logLevel: 'error',
     define: { 'globalThis.HOST': JSON.stringify(hostOrigin) },
   });
   const { id } = await cdp.send('Extensions.loadUnpacked', { path: outdir });
   const own = `chrome-extension://${id}`;
   const isIts = (url) => url.startsWith(own);
   return {
-    ...{ id, own },
+    id,
+    own,
     /** Has the worker that runs evaluate something. */
     async inWorker(act, arg) {
       const isIt = (worker) => isIts(worker.url());

@@ -23,26 +23,39 @@ const APPS = {
 };
 const HERE = {
   'an open shadow tree': [
-    ...['is removed', 'is written over', 'goes with its host', 'is put elsewhere in its tree'],
-    ...['is taken out and put back at once', 'goes with its host into a fragment'],
+    'is removed',
+    'is written over',
+    'goes with its host',
+    'is put elsewhere in its tree',
+    'is taken out and put back at once',
+    'goes with its host into a fragment',
   ],
   'a closed shadow tree': ['is removed', 'is written over', 'goes with its host'],
   'a shadow tree within others': [
-    ...['is removed', 'goes with the inner host', 'goes with the middle host'],
+    'is removed',
+    'goes with the inner host',
+    'goes with the middle host',
     'goes with the outer host',
   ],
   'a slot': [
-    ...['is removed', 'goes with the element that has the slot', 'goes with the tree around that'],
+    'is removed',
+    'goes with the element that has the slot',
+    'goes with the tree around that',
   ],
   'the page': [
-    ...['is removed', 'moves into a shadow tree', 'is adopted by a document without a window'],
+    'is removed',
+    'moves into a shadow tree',
+    'is adopted by a document without a window',
   ],
 };
 /** There it is not this page that embeds the app, so a plain one does not listen to it. */
 const ELSEWHERE = {
   'another frame of this origin': [
-    ...['is removed', 'goes with that frame', 'goes with the document of that frame'],
-    ...['is adopted by this document', 'is written over with its document'],
+    'is removed',
+    'goes with that frame',
+    'goes with the document of that frame',
+    'is adopted by this document',
+    'is written over with its document',
   ],
   'a frame within a frame of this origin': ['goes with the outer one'],
   // The drivers of the others do not let a page open one.
@@ -86,7 +99,10 @@ if (ENGINE !== 'webkit') {
   test('a frame that is carried to another tree with its document keeps its call, and is watched there', async () => {
     const src = site.appUrl({ kind: 'plain' });
     await page.evaluate((o) => window.put(o), {
-      ...{ src, place: 'the page', way: 'abp', origin: site.appOrigin },
+      src,
+      place: 'the page',
+      way: 'abp',
+      origin: site.appOrigin,
     });
     const carriesTrees = ENGINE === 'chromium';
     const outcome = await page.evaluate(async (carriesTrees) => {
@@ -154,7 +170,8 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
   const LONG = 1e8; // ms that no test waits for
   const keep = (options = {}, appOptions = {}) =>
     page.evaluate((o) => window.keep(o), {
-      ...{ src: site.appUrl(appOptions), origin: site.appOrigin },
+      src: site.appUrl(appOptions),
+      origin: site.appOrigin,
       ...options,
     });
   const told = async (count) => {

@@ -249,7 +249,9 @@ export function extensionPorts() {
     port.on('message', (text) => isOpen && onMessage.tell(JSON.parse(text)));
     port.on('close', () => isOpen && ((isOpen = false), onDisconnect.tell()));
     return {
-      ...{ name: 'abp-bridge', onMessage, onDisconnect },
+      name: 'abp-bridge',
+      onMessage,
+      onDisconnect,
       postMessage(message) {
         if (!isOpen) throw new Error('Attempting to use a disconnected port object');
         port.postMessage(JSON.stringify(message));

@@ -21,14 +21,31 @@ const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
 const MAX_SECONDS = 300;
 
 const CALLEE = [
-  ...['QUEUED', 'PREPARING', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'UNANSWERED'],
-  ...['RETURNED', 'UNWOUND', 'COMPLETED', 'CANCELLED', 'UNKNOWN'],
+  'QUEUED',
+  'PREPARING',
+  'RUNNING',
+  'ASKED',
+  'CANCELLING',
+  'UNWINDING',
+  'UNANSWERED',
+  'RETURNED',
+  'UNWOUND',
+  'COMPLETED',
+  'CANCELLED',
+  'UNKNOWN',
 ];
 const CALLER = ['WAITING', 'STOPPING', 'STOPPED', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
 const TASK = [
-  ...['SUBMITTED', 'WORKING', 'COMPLETED', 'FAILED', 'CANCELED', 'INPUT_REQUIRED', 'REJECTED'],
-  ...['AUTH_REQUIRED', 'CANCELING'],
+  'SUBMITTED',
+  'WORKING',
+  'COMPLETED',
+  'FAILED',
+  'CANCELED',
+  'INPUT_REQUIRED',
+  'REJECTED',
+  'AUTH_REQUIRED',
+  'CANCELING',
 ];
 
 /** What a row may say became of the work. */

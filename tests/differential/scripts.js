@@ -109,16 +109,20 @@ export class Player {
         this.calls = [];
         x.destroy(this.ep);
         this.#configure(text, {
-          ...{
-            role: a,
-            features: b,
-            maxCalls: 4,
-            maxConcurrent: c,
-            remembered: 3,
-            rememberFor: 1000,
-          },
-          ...{ grace: 50, maxIdLength: 64, maxControlLength: 4096, heartbeat: 200 },
-          ...{ restart: d & 1, foreign: d >> 1, streamChunks: 2, streamBytes: 100 },
+          role: a,
+          features: b,
+          maxCalls: 4,
+          maxConcurrent: c,
+          remembered: 3,
+          rememberFor: 1000,
+          grace: 50,
+          maxIdLength: 64,
+          maxControlLength: 4096,
+          heartbeat: 200,
+          restart: d & 1,
+          foreign: d >> 1,
+          streamChunks: 2,
+          streamBytes: 100,
         });
         this.ep = x.create(e);
         return;

@@ -104,7 +104,9 @@ function mutate(room, files) {
       // Neither a connection that a test leaves open nor one that waits for ever holds up each
       // mutant.
       nodeArgs: ['--test-reporter=tap', '--test-force-exit', '--test-timeout=15000'].concat([
-        ...['-r', '{{hookFile}}', '{{testFile}}'],
+        '-r',
+        '{{hookFile}}',
+        '{{testFile}}',
       ]),
       forceBail: true,
     },
@@ -113,8 +115,17 @@ function mutate(room, files) {
     mutator: { excludedMutations: ['StringLiteral'] },
     // What tests need beside the sources is copied, and so is what was built.
     ignorePatterns: [
-      ...['build/*', '!build/wasm', 'build/wasm/*', '!build/wasm/*.wasm', 'docs', '!docs/*.md'],
-      ...['demo', 'templates', 'tests/fuzz', '.git', 'packages/gateway'],
+      'build/*',
+      '!build/wasm',
+      'build/wasm/*',
+      '!build/wasm/*.wasm',
+      'docs',
+      '!docs/*.md',
+      'demo',
+      'templates',
+      'tests/fuzz',
+      '.git',
+      'packages/gateway',
     ],
     concurrency: 1,
     timeoutMS: 15_000,

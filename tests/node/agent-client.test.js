@@ -93,7 +93,8 @@ describe('connect refuses', () => {
   test('to wait for longer than it may, which may be tried again', async () => {
     const never = () => new Promise(() => {});
     await assert.rejects(connect(never, { agent: AGENT, timeout: 1 }), {
-      ...{ code: 'TIMEOUT', retryable: true },
+      code: 'TIMEOUT',
+      retryable: true,
     });
   });
 });

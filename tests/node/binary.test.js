@@ -159,7 +159,10 @@ describe('bytes in a result are stored', () => {
     assert.equal(data.none, null);
     assert.equal(stores.mock.callCount(), 1);
     assert.deepEqual(Object.keys(stores.mock.calls[0].arguments[0]), [
-      ...['content', 'mimeType', 'filename', 'size'],
+      'content',
+      'mimeType',
+      'filename',
+      'size',
     ]);
     assert.equal(result.list[0], large);
   });
@@ -196,7 +199,8 @@ test('window.abp answers in base64, Blobs as well, and what has no bytes as it i
   const { data } = await exposed.abp.call('mixed');
   const base64 = { encoding: 'base64' };
   assert.deepEqual(data, {
-    ...{ text: mixed.text, number: mixed.number },
+    text: mixed.text,
+    number: mixed.number,
     bytes: { content: 'AB8+', mimeType: 'a/b', own: 1, ...base64, size: 3 },
     none: { content: '', mimeType: 'a/b', ...base64, size: 0 },
     blob: { content: 'MTI=', mimeType: 'c/d', ...base64, size: 2 },

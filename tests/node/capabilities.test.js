@@ -166,8 +166,13 @@ describe('an agent keeps of an app’s capabilities', () => {
   test('those that have a name, and what is said of each last', async () => {
     const longest = 'x'.repeat(256);
     const { client } = await agentOf([
-      ...[{ name: 'a', description: 'old' }, { name: longest }, { name: `${longest}x` }],
-      ...[{ name: 7 }, null, 'b', { name: 'a', description: 'new' }],
+      { name: 'a', description: 'old' },
+      { name: longest },
+      { name: `${longest}x` },
+      { name: 7 },
+      null,
+      'b',
+      { name: 'a', description: 'new' },
     ]);
     assert.deepEqual(await named(client), ['a', longest]);
     assert.deepEqual(await client.describeCapability('a'), { name: 'a', description: 'new' });

@@ -222,8 +222,11 @@ function scripted() {
       return kind | (arg << abp.ARG_SHIFT) | flags | (core.script.length ? abp.MORE : 0);
     },
     x: {
-      ...{ next: () => core.take(), finish: () => 0, advance: () => 0 },
-      ...{ postpone: mock.fn(), begin: mock.fn(() => 0) },
+      next: () => core.take(),
+      finish: () => 0,
+      advance: () => 0,
+      postpone: mock.fn(),
+      begin: mock.fn(() => 0),
     },
   };
   const failed = mock.fn();

@@ -424,8 +424,16 @@ describe('an agent that means no good', () => {
     let nested = '[1,5,"echo",5]';
     for (let i = 0; i < 12; i++) nested = JSON.stringify([10, 0, null, nested]);
     const malformed = [
-      ...['', '[', '{}', 'null', '7', '"[1,1,\\"echo\\",1]"'],
-      ...['[10,0,null,[]]', '[10,0,null,null]', '[99,1,"echo",1]', '[6,0,0,null]'],
+      '',
+      '[',
+      '{}',
+      'null',
+      '7',
+      '"[1,1,\\"echo\\",1]"',
+      '[10,0,null,[]]',
+      '[10,0,null,null]',
+      '[99,1,"echo",1]',
+      '[6,0,0,null]',
       `${'['.repeat(100_000)}${']'.repeat(100_000)}`,
     ];
     for (const text of malformed) channel.port2.postMessage(text);

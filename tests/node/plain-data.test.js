@@ -188,7 +188,9 @@ describe('what else carries a value', () => {
             reports(_params, { report }) {
               report({ rows: state() });
               throw Object.assign(new Error('no'), {
-                ...{ code: 'OWN', retryable: false, details: state() },
+                code: 'OWN',
+                retryable: false,
+                details: state(),
               });
             },
             goesOn: (_params, { progress }) => progress({ progress: 1, rows: state() }),

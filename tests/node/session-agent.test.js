@@ -10,8 +10,11 @@ const until = async (holds) => {
   while (!holds()) await turn();
 };
 const FEATURES = {
-  ...{ notifications: true, elicitation: true, progress: true },
-  ...{ 'bridge.frames': true, 'bridge.liveness': true },
+  notifications: true,
+  elicitation: true,
+  progress: true,
+  'bridge.frames': true,
+  'bridge.liveness': true,
 };
 
 /** `say` is what the app says, `sent` what the agent does, and `events` what its program hears. */
@@ -195,7 +198,10 @@ describe('a stream', () => {
     const stream = client.stream('x', {}, { signal: controller.signal });
     const { id } = await next();
     const reading = assert.rejects(stream.next(), {
-      ...{ name: 'AbortError', code: 'CANCELLED', message: 'why', cause: 'why' },
+      name: 'AbortError',
+      code: 'CANCELLED',
+      message: 'why',
+      cause: 'why',
     });
     controller.abort('why');
     say({ type: 'capabilities/call-result', id, payload: { success: false, cancelled: true } });

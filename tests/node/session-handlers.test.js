@@ -53,8 +53,17 @@ describe('the context of a handler', () => {
     void client.call('work', {}, { callId: 'c' });
     const { context } = await work.begun;
     const members = [
-      ...['signal', 'token', 'progress', 'elicit', 'call', 'callId', 'input', 'progressToken'],
-      ...['breathe', 'report', 'earlier'],
+      'signal',
+      'token',
+      'progress',
+      'elicit',
+      'call',
+      'callId',
+      'input',
+      'progressToken',
+      'breathe',
+      'report',
+      'earlier',
     ];
     assert.deepEqual(Object.keys(context), members);
     assert.equal({ ...context }.callId, 'c');

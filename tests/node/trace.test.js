@@ -213,8 +213,14 @@ test('frames are shown as the messages that would have travelled without them', 
   const [inFrames, alone] = [await seen('frames'), await seen('port')];
   assert.deepEqual(inFrames, alone);
   assert.deepEqual([...new Set(alone.shown.map((words) => JSON.parse(words)[2]))].sort(), [
-    ...['bridge/cancel', 'bridge/chunk', 'capabilities/call', 'capabilities/call-result'],
-    ...['capabilities/cancel', 'elicitation/request', 'elicitation/response', 'progress'],
+    'bridge/cancel',
+    'bridge/chunk',
+    'capabilities/call',
+    'capabilities/call-result',
+    'capabilities/cancel',
+    'elicitation/request',
+    'elicitation/response',
+    'progress',
   ]);
   assert.deepEqual(alone.credit, { agent: 1, app: 1 });
 });
@@ -574,7 +580,11 @@ test('debug writes readable lines, with what is in them, and marks each call', a
     .filter(({ detail }) => detail.devtools.track === 'abp-bridge agent');
   assert.deepEqual(
     marks.map(({ name, duration, detail: { callId, outcome, devtools } }) => [
-      ...[name, Math.round(duration), callId, outcome, devtools.dataType],
+      name,
+      Math.round(duration),
+      callId,
+      outcome,
+      devtools.dataType,
     ]),
     [
       ['abp: hang', 12, 'c1', 'cancelled', 'track-entry'],

@@ -67,7 +67,9 @@ describe('a port and its worker', () => {
       const transport = portTransport(port, closed, worker);
       const { log } = listen(transport);
       assert.deepEqual([...port.listeners].map(([type]) => type).sort(), [
-        ...['close', 'message', 'messageerror'],
+        'close',
+        'message',
+        'messageerror',
       ]);
       assert.deepEqual([...worker.listeners].map(([type]) => type).sort(), ['error', 'exit']);
       const buffer = new ArrayBuffer(1);

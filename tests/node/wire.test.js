@@ -8,8 +8,11 @@ import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 
 const FEATURES = {
-  ...{ notifications: true, progress: true, elicitation: true },
-  ...{ 'bridge.streams': true, 'bridge.outcomes': true },
+  notifications: true,
+  progress: true,
+  elicitation: true,
+  'bridge.streams': true,
+  'bridge.outcomes': true,
 };
 /** Both forms in which things are said, by what was agreed on. */
 const FORMS = { messages: FEATURES, frames: { ...FEATURES, 'bridge.frames': true } };
@@ -281,9 +284,18 @@ describe('a frame', () => {
     const [, key] = await raw.next();
     const note = { type: 'notification', payload: { event: 'e', data: 1 } };
     raw.port.postMessage([
-      ...[5, key, undefined, { progress: 1, total: 2 }],
-      ...[6, 0, undefined, note],
-      ...[3, key, 12, { d: 1 }],
+      5,
+      key,
+      undefined,
+      { progress: 1, total: 2 },
+      6,
+      0,
+      undefined,
+      note,
+      3,
+      key,
+      12,
+      { d: 1 },
     ]);
     const expected = { success: true, data: { d: 1 }, metadata: { duration: 12 } };
     assert.deepEqual(await pending, expected);

@@ -60,8 +60,14 @@ before(async () => {
   assert.deepEqual(
     listed.files.map(({ path }) => path).filter((path) => !/^(dist|docs|templates)\//.test(path)),
     [
-      ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-      ...['demo/examples/sieve.c', 'package.json', 'src/abp_token.h'],
+      'CHANGELOG.md',
+      'CONTRIBUTING.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'demo/examples/sieve.c',
+      'package.json',
+      'src/abp_token.h',
     ],
   );
   const { entryCount, unpackedSize } = listed;

@@ -59,15 +59,26 @@ async function read(stream, count) {
 
 /** How calls of apps end. */
 const OF_APPS = [
-  ...['OPERATION_FAILED', 'UNKNOWN_CAPABILITY', 'CANCELLED', 'TIMEOUT', 'DISCONNECTED'],
-  ...['NOT_SUPPORTED', 'NOT_INITIALIZED'],
+  'OPERATION_FAILED',
+  'UNKNOWN_CAPABILITY',
+  'CANCELLED',
+  'TIMEOUT',
+  'DISCONNECTED',
+  'NOT_SUPPORTED',
+  'NOT_INITIALIZED',
 ];
 /** How those of peers do: unknown, failed, cancelled, closed. */
 const OF_PEERS = ['AbortError', 'TimeoutError', '-32601', '-32603', '-32800', '-32097', '-32000'];
 /** How tasks do, and their clients. */
 const OF_TASKS = [
-  ...['working', 'canceled', 'failed', 'no task', 'TASK_NOT_FOUND', 'AbortError'],
-  ...['DISCONNECTED', 'INTERNAL_ERROR'],
+  'working',
+  'canceled',
+  'failed',
+  'no task',
+  'TASK_NOT_FOUND',
+  'AbortError',
+  'DISCONNECTED',
+  'INTERNAL_ERROR',
 ];
 
 /**

@@ -121,8 +121,14 @@ export function serve({ isolated = false } = {}) {
 /** What Chromium is started with. */
 export const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const ARGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-  ...['--disable-background-networking', '--disable-component-update', '--site-per-process'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-sync',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--site-per-process',
 ];
 
 /**

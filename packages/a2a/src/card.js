@@ -100,7 +100,9 @@ export function printCard(card, asked, url, pushNotifications = false) {
   const who = { name, description, version: agentVersion };
   /** @type {(CardInterface & { url: string })[]} */
   const supportedInterfaces = given.map((/** @type {CardInterface} */ one) => ({
-    ...{ protocolBinding: 'JSONRPC', tenant: '', ...one },
+    protocolBinding: 'JSONRPC',
+    tenant: '',
+    ...one,
     url: one.url ?? card.url ?? url,
   }));
   const streaming = card.capabilities?.streaming !== false;
@@ -109,13 +111,18 @@ export function printCard(card, asked, url, pushNotifications = false) {
     .concat(OWN_EXTENSION);
   /** @type {any[]} */
   const skills = written.map((/** @type {any} */ { id, name, ...skill }) => ({
-    ...{ id: id ?? name, name },
+    id: id ?? name,
+    name,
     ...withDefaults(skill, SKILL),
   }));
   const optional = filled({ provider, iconUrl });
   if (version === '1.0')
     return {
-      ...{ name, supportedInterfaces, skills, ...rest, ...optional },
+      name,
+      supportedInterfaces,
+      skills,
+      ...rest,
+      ...optional,
       capabilities: { streaming, pushNotifications, extensions, extendedAgentCard: false },
     };
   const jsonRpc = supportedInterfaces.find((one) => one.protocolBinding === 'JSONRPC');
@@ -128,7 +135,8 @@ export function printCard(card, asked, url, pushNotifications = false) {
       // The gem's clients speak JSON-RPC. The gem numbers its versions independently of A2A.
       interfaces: [{ type: 'json-rpc', url: jsonRpc?.url ?? url, version: '1.0' }],
       securitySchemes: Object.values(securitySchemes).map(legacyScheme),
-      ...{ security, extensions },
+      security,
+      extensions,
     };
   const legacy = supportedInterfaces.filter(isLegacy);
   const preferred = legacy[0] ?? jsonRpc ?? { url, protocolBinding: undefined };
@@ -146,7 +154,9 @@ export function printCard(card, asked, url, pushNotifications = false) {
     supportedInterfaces,
     ...filled({ additionalInterfaces }),
     capabilities: { streaming, pushNotifications, extensions },
-    ...{ defaultInputModes, defaultOutputModes, skills: skills.map(legacySkill) },
+    defaultInputModes,
+    defaultOutputModes,
+    skills: skills.map(legacySkill),
     ...filled({ securitySchemes: Object.fromEntries(schemes), security }),
     ...filled({ documentationUrl, signatures }),
     ...optional,

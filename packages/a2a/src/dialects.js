@@ -459,7 +459,9 @@ const V10 = {
   // By name, since the other members of a stored task are private.
   task({ id, contextId, status, artifacts, history, metadata = {} }) {
     return compact({
-      ...{ id, contextId, status: this.status(status) },
+      id,
+      contextId,
+      status: this.status(status),
       artifacts: artifacts.length ? artifacts.map((one) => this.artifact(one)) : undefined,
       history: history.length ? history.map((one) => this.message(one)) : undefined,
       metadata,

@@ -104,8 +104,15 @@ export class ShownTasks {
     const task = new StoredTask(id, contextId, this.#parts.limits.maxTask, { user, tenant });
     /** @type {Entry} */
     const entry = {
-      ...{ table, handle: /** @type {core.Task} */ (handle), task, replica, counted: 0 },
-      ...{ dialect: DIALECTS[dialect], streams: new Set(), waiting: new Map(), pushes: new Map() },
+      table,
+      handle: /** @type {core.Task} */ (handle),
+      task,
+      replica,
+      counted: 0,
+      dialect: DIALECTS[dialect],
+      streams: new Set(),
+      waiting: new Map(),
+      pushes: new Map(),
     };
     this.#entries.set(handle, entry);
     this.update(entry);
@@ -280,7 +287,11 @@ const statusEvent = (task, status, final) => ({ kind: 'status', ...aboutOf(task)
  * @returns {Event}
  */
 const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
-  ...{ kind: 'artifact', ...aboutOf(task), artifact, append, lastChunk },
+  kind: 'artifact',
+  ...aboutOf(task),
+  artifact,
+  append,
+  lastChunk,
 });
 
 /**

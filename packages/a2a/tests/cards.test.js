@@ -128,9 +128,20 @@ describe('interfaces', () => {
     assert.deepEqual(card, await cardOf(url, '1.0'));
     // What a2a.proto has: strict readers of it take no other member.
     const known = [
-      ...['name', 'description', 'supportedInterfaces', 'provider', 'version', 'documentationUrl'],
-      ...['capabilities', 'securitySchemes', 'securityRequirements', 'defaultInputModes'],
-      ...['defaultOutputModes', 'skills', 'signatures', 'iconUrl'],
+      'name',
+      'description',
+      'supportedInterfaces',
+      'provider',
+      'version',
+      'documentationUrl',
+      'capabilities',
+      'securitySchemes',
+      'securityRequirements',
+      'defaultInputModes',
+      'defaultOutputModes',
+      'skills',
+      'signatures',
+      'iconUrl',
     ];
     assert.deepEqual(
       Object.keys(card).filter((key) => !known.includes(key)),

@@ -239,8 +239,16 @@ describe('the user says where a card may lead', () => {
 
   test('what names no origin throws where it is given', () => {
     for (const endpoints of [
-      ...['https://agent.example', null, {}, [5], ['*'], ['https://agent.example/a2a']],
-      ...[['agent.example'], ['https://*.example'], ['null'], ['file:///']],
+      'https://agent.example',
+      null,
+      {},
+      [5],
+      ['*'],
+      ['https://agent.example/a2a'],
+      ['agent.example'],
+      ['https://*.example'],
+      ['null'],
+      ['file:///'],
     ])
       assert.throws(() => createTaskClient('https://agent.example/', { endpoints }), {
         code: 'INVALID_PARAMS',

@@ -38,8 +38,22 @@ const FAULTS = [
 ];
 
 const METHODS = [
-  ...['append', 'read', 'forget', 'renew', 'lease', 'leases', 'release', 'serve', 'ask', 'note'],
-  ...['list', 'put', 'get', 'remove', 'objects', 'sweep'],
+  'append',
+  'read',
+  'forget',
+  'renew',
+  'lease',
+  'leases',
+  'release',
+  'serve',
+  'ask',
+  'note',
+  'list',
+  'put',
+  'get',
+  'remove',
+  'objects',
+  'sweep',
 ];
 
 const refusal = () => new AbpError('UNAVAILABLE', 'Refused', { retryable: true });

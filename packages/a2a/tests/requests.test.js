@@ -186,24 +186,37 @@ test('the names under which an agent in the style of fetch is asked are those of
 test('wrong options throw where they are given', async () => {
   const agent = { card: CARD, execute() {} };
   for (const options of [
-    ...[{ grace: -1 }, { grace: '5' }, { grace: NaN }, { keepAlive: -1 }, { maxRequest: '1' }],
-    ...[{ maxUnread: null }, { maxBacklog: -5 }, { replyTimeout: 'x' }, { authorize: true }],
-    ...[{ hosts: 'agent.example' }, { hosts: [1] }, { origins: 'https://a.example' }],
-    ...[
-      { repeats: 'all' },
-      { repeats: null },
-      { limits: 5 },
-      { limits: { maxTask: '1' } },
-      { limits: { maxTaks: 1 } },
-      { maxTasks: 1 },
-    ],
+    { grace: -1 },
+    { grace: '5' },
+    { grace: NaN },
+    { keepAlive: -1 },
+    { maxRequest: '1' },
+    { maxUnread: null },
+    { maxBacklog: -5 },
+    { replyTimeout: 'x' },
+    { authorize: true },
+    { hosts: 'agent.example' },
+    { hosts: [1] },
+    { origins: 'https://a.example' },
+    { repeats: 'all' },
+    { repeats: null },
+    { limits: 5 },
+    { limits: { maxTask: '1' } },
+    { limits: { maxTaks: 1 } },
+    { maxTasks: 1 },
   ])
     assert.throws(() => createTaskServer(agent, options), { code: 'INVALID_PARAMS' });
   for (const wrong of [{}, { card: CARD }, { ...agent, reply: 'Hello' }])
     assert.throws(() => createTaskServer(wrong), { code: 'INVALID_PARAMS' });
   for (const options of [
-    ...[{ fetch: 5 }, { extensions: 'x' }, { onDropped: 1 }, { header: {} }, { limits: [] }],
-    ...[{ limits: { timeout: '5' } }, { limits: { grace: -1 } }, { limits: { retries: 1 } }],
+    { fetch: 5 },
+    { extensions: 'x' },
+    { onDropped: 1 },
+    { header: {} },
+    { limits: [] },
+    { limits: { timeout: '5' } },
+    { limits: { grace: -1 } },
+    { limits: { retries: 1 } },
   ])
     assert.throws(() => createTaskClient('http://127.0.0.1/', options), { code: 'INVALID_PARAMS' });
   const client = createTaskClient('http://127.0.0.1:1/', { version: '1.0' });

@@ -330,7 +330,11 @@ test('an executor that emits what is no artifact and no message hears so, and no
   const names = VERSIONS['1.0'];
   const stream = await open(url, names.stream, { message: names.message('go') }, names.headers);
   assert.deepEqual((await stream.rest()).map(gist), [
-    ...['task submitted', 'working', 'artifact a', 'artifact a', 'completed'],
+    'task submitted',
+    'working',
+    'artifact a',
+    'artifact a',
+    'completed',
   ]);
   assert.deepEqual(heard, Array(14).fill(TypeError));
 });
@@ -654,11 +658,14 @@ describe('requests that are none', () => {
       assert.equal(typeof answer.error.message, 'string');
       codes.push(answer.error.code);
     }
-    assert.deepEqual(codes, [
-      ...[-32700, -32700, -32600, -32600, -32600, -32600, -32600, -32600],
-      ...[-32602, -32602, -32601, -32601, -32009, -32005, -32005, -32600],
-      ...[-32001, -32602, -32602, -32602, -32003, -32003, -32003, -32004, -32004, -32602, -32602],
-    ]);
+    assert.deepEqual(
+      codes,
+      [
+        -32700, -32700, -32600, -32600, -32600, -32600, -32600, -32600, -32602, -32602, -32601,
+        -32601, -32009, -32005, -32005, -32600, -32001, -32602, -32602, -32602, -32003, -32003,
+        -32003, -32004, -32004, -32602, -32602,
+      ],
+    );
   });
 
   test('__proto__ is data', async () => {

@@ -40,8 +40,16 @@ import { plainJson } from './plain-json.js';
 
 /** What is injected: the functions use nothing but each other. */
 const INJECTED = [
-  ...[bytesOf, fromBase64, toBase64, requireBounded, fromText, toText],
-  ...[inTime, foreignApp, questions, pageAgent],
+  bytesOf,
+  fromBase64,
+  toBase64,
+  requireBounded,
+  fromText,
+  toText,
+  inTime,
+  foreignApp,
+  questions,
+  pageAgent,
 ];
 /** What is injected besides for WebMCP's tools. */
 const INJECTED_FOR_TOOLS = [bytesToText, plainJson, modelContext, pageTools];

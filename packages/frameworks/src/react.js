@@ -86,8 +86,12 @@ export function useCall(client, name) {
 /** @type {ViewState} */
 const NO_VIEW = { view: undefined, context: {}, error: undefined };
 const TOLD = /** @type {const} */ ([
-  ...['onToolInput', 'onToolInputPartial', 'onToolResult', 'onToolCancelled'],
-  ...['onTeardown', 'onNotification'],
+  'onToolInput',
+  'onToolInputPartial',
+  'onToolResult',
+  'onToolCancelled',
+  'onTeardown',
+  'onNotification',
 ]);
 
 /**

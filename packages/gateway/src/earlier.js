@@ -142,7 +142,11 @@ function described(run, outcome, canAsk) {
     text: `${tool} ${run.identity.shown}, ${how}. ${sentence}`,
     links,
     said: {
-      ...{ tool, requestId, at: leftAt.toISOString(), ...(reason && { reason }), outcome },
+      tool,
+      requestId,
+      at: leftAt.toISOString(),
+      ...(reason && { reason }),
+      outcome,
       ...(report !== undefined && { report }),
       ...(handle && { handle }),
     },

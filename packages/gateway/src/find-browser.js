@@ -5,14 +5,22 @@ import { UserError } from './errors.js';
 
 /** Programs on the path, in the order in which they are looked for. */
 const PROGRAMS = [
-  ...['google-chrome-stable', 'google-chrome', 'chromium', 'chromium-browser'],
-  ...['microsoft-edge-stable', 'microsoft-edge', 'brave-browser-stable', 'brave-browser', 'brave'],
+  'google-chrome-stable',
+  'google-chrome',
+  'chromium',
+  'chromium-browser',
+  'microsoft-edge-stable',
+  'microsoft-edge',
+  'brave-browser-stable',
+  'brave-browser',
+  'brave',
 ];
 const APPLICATIONS = ['Google Chrome', 'Chromium', 'Microsoft Edge', 'Brave Browser'];
 const WINDOWS = [
-  ...['Google\\Chrome\\Application\\chrome.exe', 'Chromium\\Application\\chrome.exe'],
-  ...['Microsoft\\Edge\\Application\\msedge.exe'],
-  ...['BraveSoftware\\Brave-Browser\\Application\\brave.exe'],
+  'Google\\Chrome\\Application\\chrome.exe',
+  'Chromium\\Application\\chrome.exe',
+  'Microsoft\\Edge\\Application\\msedge.exe',
+  'BraveSoftware\\Brave-Browser\\Application\\brave.exe',
 ];
 
 /**

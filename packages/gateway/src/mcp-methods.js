@@ -188,7 +188,8 @@ export function taskOf({ id, state, createdAt, updatedAt, began, result, progres
   // What became of the work of one that did not succeed.
   const outcome = result?._meta?.[OUTCOME];
   return {
-    ...{ taskId: id, status },
+    taskId: id,
+    status,
     createdAt: createdAt.toISOString(),
     lastUpdatedAt: updatedAt.toISOString(),
     ...(words && { statusMessage: words }),

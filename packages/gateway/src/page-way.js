@@ -388,9 +388,12 @@ export class PageWay {
 
 /** @param {boolean} headed */
 const browserFlags = (headed) => [
-  ...['--no-first-run', '--disable-sync', '--disable-background-networking'],
+  '--no-first-run',
+  '--disable-sync',
+  '--disable-background-networking',
   // A page without `window.abp` may have tools.
-  ...['--disable-component-update', '--enable-features=WebMCP'],
+  '--disable-component-update',
+  '--enable-features=WebMCP',
   ...(headed ? [] : ['--disable-gpu']),
   // Chromium refuses to start as root with its sandbox.
   ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),

@@ -193,7 +193,9 @@ for (const modern of [true, false])
     }
     let id = 1;
     const message = (order) => ({
-      ...{ jsonrpc: '2.0', id: ++id, method: 'tools/call' },
+      jsonrpc: '2.0',
+      id: ++id,
+      method: 'tools/call',
       params: { name: 'work_pays', arguments: { order }, _meta },
     });
     const outgoing = httpRequest(url, {
@@ -202,7 +204,8 @@ for (const modern of [true, false])
       headers: {
         ...headers,
         authorization: `Bearer ${TOKEN}`,
-        ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
       },
     });
     outgoing.end(JSON.stringify(message(1)));

@@ -144,8 +144,16 @@ test('a call that returns nothing prints null', async () => {
 test('over HTTP, hosts and pages that were named may ask, whatever the case of Bearer; others may not', async () => {
   const app = await startSocketApp({ add: ({ a, b }) => a + b });
   const child = startGateway([
-    ...['mcp', app.url, '--http', '0.0.0.0:0', '--token', TOKEN],
-    ...['--allow-host', 'gateway.example', '--allow-origin', 'https://page.example'],
+    'mcp',
+    app.url,
+    '--http',
+    '0.0.0.0:0',
+    '--token',
+    TOKEN,
+    '--allow-host',
+    'gateway.example',
+    '--allow-origin',
+    'https://page.example',
   ]);
   const names = lineMatching(child.stderr, /This server answers to/);
   const line = await lineMatching(child.stderr, /serves MCP at/);

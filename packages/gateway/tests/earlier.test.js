@@ -289,7 +289,10 @@ test('a call that was answered with a handle, and is stopped by the id of its re
   const { at, ...rest } = said.calls[0];
   assert.ok(Date.parse(at));
   assert.deepEqual(rest, {
-    ...{ tool: 'work_stops', requestId: id, reason: 'changed my mind', outcome: 'stopped' },
+    tool: 'work_stops',
+    requestId: id,
+    reason: 'changed my mind',
+    outcome: 'stopped',
     report: { applied: 12, remaining: 28 },
   });
   // Who asks by the handle is told all the same.

@@ -123,7 +123,14 @@ test('call --out overwrites nothing in a folder, hides nothing, and keeps two re
   const { code, stderr } = await runGateway(['call', app.url, 'save', '--out', out]);
   assert.equal(code, 0, stderr);
   assert.deepEqual(readdirSync(out).sort(), [
-    ...['a (2).txt', 'a (3).txt', 'a.txt', 'b.txt', 'bashrc', 'c.txt', 'd.txt', 'result-6'],
+    'a (2).txt',
+    'a (3).txt',
+    'a.txt',
+    'b.txt',
+    'bashrc',
+    'c.txt',
+    'd.txt',
+    'result-6',
   ]);
   assert.equal(readFileSync(join(out, 'a.txt'), 'utf8'), 'mine');
   app.close();

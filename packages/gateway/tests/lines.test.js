@@ -15,8 +15,18 @@ const rows = section
   .map((line) => line.split('|').map((cell) => cell.trim()));
 
 const CLIENTS = [
-  ...['Claude Code', 'Claude Desktop', 'VS Code', 'Cursor', 'Codex', 'Gemini CLI', 'Zed'],
-  ...['Goose', 'opencode', 'LM Studio', 'Windsurf', 'Copilot CLI'],
+  'Claude Code',
+  'Claude Desktop',
+  'VS Code',
+  'Cursor',
+  'Codex',
+  'Gemini CLI',
+  'Zed',
+  'Goose',
+  'opencode',
+  'LM Studio',
+  'Windsurf',
+  'Copilot CLI',
 ];
 
 /** The entry of a server, however deep a client wants it. */

@@ -160,7 +160,9 @@ test('a login whose window is closed, or whose browser is killed, is there for t
   site.extra.set('/logout', { ...html, headers: { 'set-cookie': gone, ...FRESH }, body: '' });
   const url = page(`capabilities.logout = () => fetch('/logout').then(() => 'out');`);
   const profile = join(
-    ...[home, 'abp-bridge-gateway', 'profiles'],
+    home,
+    'abp-bridge-gateway',
+    'profiles',
     site.origin.replace('://', '_').replace(':', '_'),
   );
   /** @returns the cookies with which the page was asked for, before the call */

@@ -131,7 +131,8 @@ describe('as an A2A agent', () => {
 test('as an A2A agent, a blocking send whose connection breaks stops nothing, and the same message again gets its task', async (t) => {
   const proxy = await start(t, 'a2a');
   const message = {
-    ...{ messageId: 'm', role: 'ROLE_USER' },
+    messageId: 'm',
+    role: 'ROLE_USER',
     parts: [{ data: { skill: 'work.waits', params: {} } }],
   };
   const send = () =>
@@ -156,7 +157,8 @@ test('without signs of life an answer comes as JSON, whole', async (t) => {
   const proxy = await start(t, 'mcp', '--keep-alive', '0');
   const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call' };
   const message = {
-    ...{ id: 1, method: 'tools/call' },
+    id: 1,
+    method: 'tools/call',
     params: { name: 'work_waits', arguments: {}, _meta: envelope() },
   };
   const answer = postTo(`${proxy.url}mcp`, TOKEN, message, {

@@ -62,7 +62,12 @@ after(() => {
 const release = () => site.extra.set('/released', { type: 'text/plain', body: 'yes' });
 /** A call that gives up: what hangs fails its own test. */
 const args = (name, ...options) => [
-  ...['call', `${site.origin}/app`, name, '--temporary', '--timeout', '100'],
+  'call',
+  `${site.origin}/app`,
+  name,
+  '--temporary',
+  '--timeout',
+  '100',
   ...options,
 ];
 

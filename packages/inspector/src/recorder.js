@@ -72,8 +72,15 @@ const COUNTERS = {
 
 /** The types that the core reads: what else a message says is a payload. */
 const CONTROL = [
-  ...['initialize', 'initialize-result', 'capabilities/cancel', 'capabilities/cancel-result'],
-  ...['cancel-result', 'shutdown', 'bridge/ping', 'bridge/pong', 'bridge/bye'],
+  'initialize',
+  'initialize-result',
+  'capabilities/cancel',
+  'capabilities/cancel-result',
+  'cancel-result',
+  'shutdown',
+  'bridge/ping',
+  'bridge/pong',
+  'bridge/bye',
 ];
 
 /** @param {Uint8Array} bytes */

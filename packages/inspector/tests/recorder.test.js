@@ -17,9 +17,20 @@ test('a recording has each input with what it caused, and what happened in words
   const lines = linesOf(await recordSession());
   const inputs = new Set(lines.map((line) => line.do));
   for (const name of [
-    ...['create', 'describe', 'connect', 'receive', 'request', 'call_received', 'call_local'],
-    ...['cancel', 'cancel_by_id', 'finish', 'value_received', 'response_received'],
-    ...['progress_received', 'free'],
+    'create',
+    'describe',
+    'connect',
+    'receive',
+    'request',
+    'call_received',
+    'call_local',
+    'cancel',
+    'cancel_by_id',
+    'finish',
+    'value_received',
+    'response_received',
+    'progress_received',
+    'free',
   ]) {
     assert.ok(inputs.has(name), name);
   }
@@ -43,7 +54,11 @@ test('payloads are left out unless they are asked for', async () => {
   }
   const whole = await recordSession({ recording: { payloads: true } });
   for (const secret of [
-    ...['a secret"', 'a secret step', 'the secret result', 'a secret failure', 'a secret?'],
+    'a secret"',
+    'a secret step',
+    'the secret result',
+    'a secret failure',
+    'a secret?',
   ]) {
     assert.ok(whole.text.includes(secret), secret);
   }

@@ -133,8 +133,21 @@ test('metadata names what a view may load, and nothing that it names ends a dire
   assert.equal(directive(csp, 'frame-src'), 'frame-src https://maps.example');
   assert.equal(directive(csp, 'base-uri'), 'base-uri https://base.example');
   const evil = [
-    ...['https://x; script-src *', '*', "'unsafe-eval'", "'none'", 'https:', 'https://*', 'x y'],
-    ...['javascript:', 'https://x\n', 'https://x,https://y', '', 5, null, {}, ['https://x']],
+    'https://x; script-src *',
+    '*',
+    "'unsafe-eval'",
+    "'none'",
+    'https:',
+    'https://*',
+    'x y',
+    'javascript:',
+    'https://x\n',
+    'https://x,https://y',
+    '',
+    5,
+    null,
+    {},
+    ['https://x'],
   ];
   assert.equal(policyOf({ connectDomains: evil, resourceDomains: evil }), policyOf({}));
   for (const odd of [
@@ -250,7 +263,15 @@ test('anything may come as the result of a tool', async (t) => {
   let result;
   const { client } = await scripted(t, () => result);
   for (result of [
-    ...[undefined, null, 5, 'x', [], {}, { content: 5 }, { content: [null] }, { isError: true }],
+    undefined,
+    null,
+    5,
+    'x',
+    [],
+    {},
+    { content: 5 },
+    { content: [null] },
+    { isError: true },
     { isError: true, content: [{ type: 'text', text: 5 }], structuredContent: { error: 5 } },
     { content: [{ type: 'image', data: '%', mimeType: 'image/png' }] },
   ]) {

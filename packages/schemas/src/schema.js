@@ -117,8 +117,14 @@ const KEYWORDS = [
 /** The keywords that contain a schema, and those that contain several, in a list or by name. */
 const ONE = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'];
 const SEVERAL = [
-  ...['allOf', 'anyOf', 'oneOf', 'prefixItems'],
-  ...['properties', 'patternProperties', 'dependentSchemas', '$defs'],
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'prefixItems',
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  '$defs',
 ];
 
 /**

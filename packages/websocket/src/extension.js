@@ -67,7 +67,8 @@ export function extensionTransport(port, options) {
     );
   /** @type {Socket} */
   const socket = {
-    ...{ readyState: 1, bufferedAmount: 0 },
+    readyState: 1,
+    bufferedAmount: 0,
     send: (text) => port.postMessage(text),
     close: () => port.disconnect(),
     addEventListener(type, heard) {

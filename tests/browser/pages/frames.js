@@ -176,7 +176,11 @@ window.keep = async ({ src, origin, attributes = {}, reconnect = true, ...option
   if (failing[reconnect.reload]) reconnect.reload = failing[reconnect.reload];
   const begin = () =>
     connect(iframe, {
-      ...{ agent, origin, reconnect, timeout: LONG, ...options },
+      agent,
+      origin,
+      reconnect,
+      timeout: LONG,
+      ...options,
       onDisconnect: ({ code }) => told.push(code),
       onReconnect: (error) => told.push(error ? `${error.code}: ${error.message}` : 'again'),
     });

@@ -124,7 +124,10 @@ const lastOf = (subject) => subject.slice(subject.lastIndexOf('.') + 1);
 function storedOf({ seq, subject, data, header, headers = header, time }) {
   const expected = headers?.get(EXPECTED);
   return {
-    ...{ seq, subject, data: decoder.decode(data), time: Number(time) },
+    seq,
+    subject,
+    data: decoder.decode(data),
+    time: Number(time),
     expected: expected ? Number(expected) : undefined,
   };
 }

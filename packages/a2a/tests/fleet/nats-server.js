@@ -95,8 +95,14 @@ export async function startCluster() {
   const routes = ports.map((port) => `nats://127.0.0.1:${port}`);
   const servers = ports.map((port, i) =>
     new NatsServer().start([
-      ...['-name', `n${i}`, '-cluster_name', 'three', '-routes', routes.join(',')],
-      ...['-cluster', `nats://127.0.0.1:${port}`],
+      '-name',
+      `n${i}`,
+      '-cluster_name',
+      'three',
+      '-routes',
+      routes.join(','),
+      '-cluster',
+      `nats://127.0.0.1:${port}`,
     ]),
   );
   return Promise.all(servers);

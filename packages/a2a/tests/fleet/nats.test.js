@@ -79,7 +79,10 @@ test('NATS: what a process has left that ended in the midst of an object is swep
       const backend = await natsBackend({ connection, jetstream: killed });
       await backend.put('task/1/broken', new Uint8Array(1_000_000));`;
     const { signal, stderr } = spawnSync(process.execPath, [
-      ...['--input-type=module', '-e', script, `127.0.0.1:${own.port}`],
+      '--input-type=module',
+      '-e',
+      script,
+      `127.0.0.1:${own.port}`,
     ]);
     assert.equal(signal, 'SIGKILL', String(stderr));
     await backend.put('task/1/whole', new Uint8Array(1_000_000));

@@ -21,8 +21,14 @@ const part = (value) => ({
 });
 const messageOf = (text, given) => ({
   message: {
-    ...{ messageId: crypto.randomUUID(), role: Role.ROLE_USER, contextId: '', taskId: '' },
-    ...{ parts: [part(text)], extensions: [], referenceTaskIds: [], ...given },
+    messageId: crypto.randomUUID(),
+    role: Role.ROLE_USER,
+    contextId: '',
+    taskId: '',
+    parts: [part(text)],
+    extensions: [],
+    referenceTaskIds: [],
+    ...given,
   },
 });
 const { TASK_STATE_CANCELED: CANCELED, TASK_STATE_COMPLETED: COMPLETED } = TaskState;

@@ -25,7 +25,8 @@ const LIBRARIES = {
       patient(
         await puppeteer.launch({
           executablePath,
-          ...{ timeout: LONG, protocolTimeout: 2 * LONG },
+          timeout: LONG,
+          protocolTimeout: 2 * LONG,
           args: [...ARGS, '--site-per-process'],
           ...more,
         }),

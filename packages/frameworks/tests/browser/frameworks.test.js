@@ -126,7 +126,9 @@ for (const framework of ['react', 'vue', 'svelte']) {
         const status = () => document.querySelector('#status').textContent;
         window.seen = new Set();
         new MutationObserver(() => window.seen.add(status())).observe(document, {
-          ...{ subtree: true, childList: true, characterData: true },
+          subtree: true,
+          childList: true,
+          characterData: true,
         });
         const iframe = document.querySelector('iframe');
         const { parentNode, nextSibling } = iframe;

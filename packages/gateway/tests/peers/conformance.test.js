@@ -16,19 +16,32 @@ const TOKEN = 'a-token-of-the-tests';
 const LACKING = {
   'an app completes nothing': ['completion-complete'],
   'the only resources are results that are files': [
-    ...['resources-read-text', 'resources-read-binary', 'resources-templates-read'],
+    'resources-read-text',
+    'resources-read-binary',
+    'resources-templates-read',
   ],
   'an app has no prompts': [
-    ...['prompts-list', 'prompts-get-simple', 'prompts-get-with-args'],
-    ...['prompts-get-embedded-resource', 'prompts-get-with-image'],
+    'prompts-list',
+    'prompts-get-simple',
+    'prompts-get-with-args',
+    'prompts-get-embedded-resource',
+    'prompts-get-with-image',
   ],
 };
 /** Scenarios of both versions that a server passes whose tools are an app's. */
 const SHARED = [
-  ...['tools-list', 'tools-call-simple-text', 'tools-call-image', 'tools-call-audio'],
-  ...['tools-call-embedded-resource', 'tools-call-mixed-content', 'tools-call-error'],
-  ...['tools-call-with-progress', 'json-schema-2020-12', 'server-sse-multiple-streams'],
-  ...['resources-list', 'dns-rebinding-protection'],
+  'tools-list',
+  'tools-call-simple-text',
+  'tools-call-image',
+  'tools-call-audio',
+  'tools-call-embedded-resource',
+  'tools-call-mixed-content',
+  'tools-call-error',
+  'tools-call-with-progress',
+  'json-schema-2020-12',
+  'server-sse-multiple-streams',
+  'resources-list',
+  'dns-rebinding-protection',
 ];
 
 /**
@@ -39,7 +52,10 @@ const SUITES = {
   '2025-11-25': {
     release: '0.1.16',
     apply: [
-      ...['server-initialize', 'ping', 'tools-call-elicitation', 'elicitation-sep1034-defaults'],
+      'server-initialize',
+      'ping',
+      'tools-call-elicitation',
+      'elicitation-sep1034-defaults',
       ...SHARED,
     ],
     lacking: {
@@ -58,7 +74,8 @@ const SUITES = {
     release: '0.2.0-alpha.12',
     options: ['--spec-version', '2026-07-28'],
     apply: [
-      ...['sep-2164-resource-not-found', 'http-header-validation'],
+      'sep-2164-resource-not-found',
+      'http-header-validation',
       ...['unsupported-methods', 'ignore-extra-params'].map(inputRequired),
       ...SHARED,
     ],
@@ -136,8 +153,15 @@ async function runSuite(release, options) {
   site.extra.set('/conformance', { type: 'text/html', body });
   const proxy = await startProxy();
   const gateway = startGateway([
-    ...['mcp', `${site.origin}/conformance`, '--temporary', '--http', '127.0.0.1:0'],
-    ...['--token', TOKEN, '--allow-origin', proxy.origin],
+    'mcp',
+    `${site.origin}/conformance`,
+    '--temporary',
+    '--http',
+    '127.0.0.1:0',
+    '--token',
+    TOKEN,
+    '--allow-origin',
+    proxy.origin,
   ]);
   try {
     proxy.to(/http:\S+/.exec(await lineMatching(gateway.stderr, /serves MCP at/))[0]);

@@ -16,7 +16,10 @@ after(() => site.close());
 async function inspect(...request) {
   const gateway = [process.execPath, PROGRAM, 'mcp', site.url(), '--temporary'];
   const { code, stdout } = await runPackage('@modelcontextprotocol/inspector@2.12.0', [
-    ...['mcp-inspector', '--cli', ...gateway, ...request],
+    'mcp-inspector',
+    '--cli',
+    ...gateway,
+    ...request,
   ]);
   return { code, printed: JSON.parse(stdout) };
 }

@@ -18,7 +18,8 @@ const launch = async (...args) =>
   patient(
     await puppeteer.launch({
       executablePath,
-      ...{ timeout: LONG, protocolTimeout: 2 * LONG },
+      timeout: LONG,
+      protocolTimeout: 2 * LONG,
       args: [...ARGS, '--disable-sync', '--site-per-process', ...args],
     }),
   );
@@ -85,15 +86,15 @@ function inBrowser(title, args, define) {
     };
     /** A client of the page in the host's frame, or of the host's own document. */
     t.agentIn = async (page, name = 'a', way = 'tools', options = { origin: appOrigin }) => {
-      const refused = await page.evaluate(
-        (...args) => window.open(...args),
-        ...[name, way, options],
-      );
+      const refused = await page.evaluate((...args) => window.open(...args), name, way, options);
       assert.equal(refused, undefined);
     };
     t.connect = async (target, options = {}) => {
       const client = await connectPage(target, {
-        ...{ agent, webmcp: true, timeout: LONG, limits: { grace: LONG } },
+        agent,
+        webmcp: true,
+        timeout: LONG,
+        limits: { grace: LONG },
         ...options,
       });
       t.clients.push(client);
@@ -240,8 +241,10 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       assert.deepEqual((await value('map')).data, [['a', ['1']]]);
       assert.deepEqual((await value('date')).data, { at: '1970-01-01T00:00:00.000Z' });
       assert.deepEqual((await value('blob')).data, {
-        ...{ content: 'YWJj', mimeType: 'text/plain' },
-        ...{ encoding: 'base64', size: 3 },
+        content: 'YWJj',
+        mimeType: 'text/plain',
+        encoding: 'base64',
+        size: 3,
       });
       assert.equal((await value('views')).data.inside[0].content, 'AQI=');
       const { data, ...nothing } = await value('nothing');
@@ -376,7 +379,9 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       await session.send('WebMCP.enable');
       const { frameTree } = await session.send('Page.getFrameTree');
       const { invocationId } = await session.send('WebMCP.invokeTool', {
-        ...{ frameId: frameTree.frame.id, toolName: 'hang', input: {} },
+        frameId: frameTree.frame.id,
+        toolName: 'hang',
+        input: {},
       });
       await page.notes.seen('hang started');
       const responded = new Promise((resolve) => session.once('WebMCP.toolResponded', resolve));

@@ -21,7 +21,9 @@ function Writer({ src, origin, name, options }) {
   const onNotification = (event) => (window.events ??= []).push(event);
   const { client, status, error } = useConnection(iframe, {
     ...options,
-    ...{ origin, agent, onNotification },
+    origin,
+    agent,
+    onNotification,
   });
   window.client = client;
   window.toggle = () => setCalls(!calls);

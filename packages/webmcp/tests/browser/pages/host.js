@@ -21,7 +21,8 @@ window.open = async (name, way, options = {}, target = window.frame) => {
   const client = await begin(target, {
     agent,
     // What a slow machine needs.
-    ...{ timeout: 300_000, limits: { grace: 300_000 } },
+    timeout: 300_000,
+    limits: { grace: 300_000 },
     ...options,
     onDisconnect: (error) => window.record(`${name} lost: ${error.code}`),
     onCapabilitiesChanged: (changes) =>

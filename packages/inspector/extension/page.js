@@ -1,7 +1,8 @@
 /**
- * What the panel runs in the inspected page, again and again. It takes no part of the extension along: its text is all that
- * gets there.
- * @returns {string} as JSON: which document this is, when it began, in ms since 1970, and what has happened since this was run last
+ * What the panel runs in the inspected page, again and again. It takes no part of the extension
+ * along: its text is all that gets there.
+ * @returns {string} as JSON: which document this is, when it began, in ms since 1970, and what has
+ *   happened since this was run last
  */
 export function drain() {
   const page = /** @type {any} */ (globalThis);
@@ -10,13 +11,19 @@ export function drain() {
   /** @type {{ id: number, queue: string[], known: WeakSet<object> }} */
   const panel = (page.__abpPanel ??= { id: Math.random(), queue: [], known: new WeakSet() });
 
-  /** @param {string} _key @param {any} value */
+  /**
+   * @param {string} _key
+   * @param {any} value
+   */
   const plain = (_key, value) => {
     if (typeof value === 'bigint') return `${value}`;
     const isBytes = ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
     return isBytes ? `(${value.byteLength} bytes)` : value;
   };
-  /** The members of an object that are short. @param {object} object */
+  /**
+   * The members of an object that are short.
+   * @param {object} object
+   */
   const short = (object) =>
     Object.fromEntries(
       Object.entries(object).filter(([, value]) =>

@@ -1,4 +1,7 @@
-/** The panel: asks the inspected page, and each of its frames, what has happened, and gives it to the inspector. */
+/**
+ * The panel: asks the inspected page, and each of its frames, what has happened, and gives it to
+ * the inspector.
+ */
 import '../src/index.js';
 import { drain } from './page.js';
 
@@ -10,7 +13,10 @@ const DOCUMENT = 1_000_000;
 const { inspectedWindow } = /** @type {any} */ (globalThis).chrome.devtools;
 /** The addresses of the frames. @type {Set<string>} */
 const frames = new Set();
-/** The documents, by what they call themselves: several frames may have one address. @type {number[]} */
+/**
+ * The documents, by what they call themselves: several frames may have one address.
+ * @type {number[]}
+ */
 const documents = [];
 
 /** @param {number} id */
@@ -35,7 +41,8 @@ const ask = (frameURL) =>
   );
 
 /**
- * What a frame has answered. It runs what it likes, so its answer may be anything, and costs no other frame its own.
+ * What a frame has answered. It runs what it likes, so its answer may be anything, and costs no
+ * other frame its own.
  * @param {unknown} text
  * @returns {{ id: number, origin: number, events: any[] } | undefined} undefined if it is no answer
  */

@@ -41,6 +41,20 @@ export function followSignal(signal, reason) {
   return { controller, release: () => offAbort(signal, record) };
 }
 
+/** What the map holds must not change: copies of other versions read it. */
+const GRACES = Symbol.for('abp-bridge.graces');
+
+/**
+ * The grace periods of handlers' signals, in ms, where they are not the default:
+ * packages/page/src/grace.js says what they are for. A page may have several copies of this library,
+ * and the signal of one may stop the pool of another, so the realm keeps them.
+ * @returns {WeakMap<AbortSignal, number>}
+ */
+export function gracesOfSignals() {
+  const realm = /** @type {any} */ (globalThis);
+  return (realm[GRACES] ??= new WeakMap());
+}
+
 /**
  * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the
  * other side gave.

@@ -12,7 +12,7 @@ import {
   toErrorObject,
 } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
-import { abortError } from '../../../js/common/signals.js';
+import { abortError, gracesOfSignals } from '../../../js/common/signals.js';
 import { isGenerator } from '../../../js/common/transfer.js';
 import { textOf } from '../../../js/common/values.js';
 import { readArtifact, readState } from './dialects.js';
@@ -153,8 +153,7 @@ export class ExecutorContext {
      * process is gone.
      */
     this.attempt = entry.replica.run?.attempt ?? 0;
-    // For packages/page/src/grace.js, of whatever copy.
-    /** @type {any} */ (this.signal).abpGrace = parts.grace;
+    if (parts.grace) gracesOfSignals().set(this.signal, parts.grace);
     // An earlier run may have left artifacts, to which this one can add.
     for (const { artifactId } of entry.task.artifacts)
       owner.table.artifact(owner.handle, run, artifactId, false);

@@ -4,7 +4,7 @@ import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { saysTimeout } from '../../../js/common/errors.js';
-import { abortError } from '../../../js/common/signals.js';
+import { abortError, gracesOfSignals } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
 import { reportingTaskOf, taskOf } from './task-progress.js';
@@ -88,8 +88,8 @@ export class ReceivedCall {
   get signal() {
     // Most handlers never read it.
     const controller = (this.#controller ??= new AbortController());
-    // For packages/page/src/grace.js, of whatever copy.
-    /** @type {any} */ (controller.signal).abpGrace = this.#peer.grace;
+    const { grace } = this.#peer;
+    if (grace) gracesOfSignals().set(controller.signal, grace);
     if (this.aborted) this.#fire();
     return controller.signal;
   }

@@ -37,7 +37,7 @@ import {
 } from '../../../js/common/errors.js';
 import { requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
-import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
+import { abortError, gracesOfSignals, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { breatherOf } from '../../../js/common/breathe.js';
 import { latestOf } from '../../../js/common/latest.js';
@@ -45,7 +45,8 @@ import { Token } from '../../../js/common/token.js';
 import { Inflow } from '../../../js/common/inflow.js';
 import { Iteration, chunkUnsent } from '../../../js/common/iteration.js';
 import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
-import { partFor } from '../../page/src/grace.js';
+import { APP } from '../../../js/driver/abp-boundary.js';
+import { partOf } from '../../page/src/grace.js';
 import { listenToPort } from '../../../js/transports/port.js';
 import { ownerPort } from '../../../js/transports/owners.js';
 import { end } from '../../../js/transports/worker.js';
@@ -184,7 +185,8 @@ class Task extends Inflow {
 
   /** Ms that it has to stop by itself. */
   get grace() {
-    return Math.min(this.pool.options.grace, partFor(this.signal));
+    const grace = this.signal && gracesOfSignals().get(this.signal);
+    return Math.min(this.pool.options.grace, partOf(APP, { grace }));
   }
 
   handleEvent() {

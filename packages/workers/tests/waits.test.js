@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
 import { createTaskServer } from '../../a2a/src/index.js';
+import { gracesOfSignals } from '../../../js/common/signals.js';
 import { connect, expose } from '../../main/src/index.js';
 import { createPeer, portTransport } from '../../rpc/src/index.js';
 import { Token, pool, serve } from '../src/pool.js';
@@ -237,6 +238,12 @@ describe('what is warned of', () => {
 });
 
 describe('the grace period of an app leaves a part to its pool', () => {
+  /** The properties of a signal that no other signal has. */
+  function addedTo(signal) {
+    const usual = Reflect.ownKeys(new AbortController().signal);
+    return Reflect.ownKeys(signal).filter((key) => !usual.includes(key));
+  }
+
   /** A call of an app whose limit that is, which is stopped once its handler runs. */
   async function stopped(t, grace, work, options) {
     let begun;
@@ -348,9 +355,14 @@ describe('the grace period of an app leaves a part to its pool', () => {
       const began = new Promise((resolve) => (begun = resolve));
       const work = (...given) => (begun(), deaf(...given));
       const { pool: opened, workers, terminated } = open(t, { work });
-      const { stop, ended, end } = begin((signal) => opened.run('work')({}, { signal }));
+      let given;
+      const { stop, ended, end } = begin((signal) => {
+        given = signal;
+        return opened.run('work')({}, { signal });
+      });
       t.after(end);
       while (!workers.length) await turn();
+      assert.deepEqual(addedTo(given), []);
       const clock = useClock(t);
       workers[0].begin();
       await began;
@@ -379,5 +391,24 @@ describe('the grace period of an app leaves a part to its pool', () => {
       clock.advance(0);
     }
     assert.equal((await result).metadata.outcome, 'stopped');
+  });
+
+  test('and the signal of a call has no property of ours', async (t) => {
+    const { port1, port2 } = new MessageChannel();
+    const app = { id: 'a', name: 'A', version: '1' };
+    let given;
+    const capabilities = { work: (_params, { signal }) => void (given = signal) };
+    const exposed = expose({ app, capabilities }, { port: port1, limits: { grace: 100 } });
+    t.after(() => exposed.close());
+    const client = await connect(port2, { agent: { name: 'a', version: '1' } });
+    await client.call('work');
+    assert.equal(gracesOfSignals().get(given), 100);
+    assert.deepEqual(addedTo(given), []);
+  });
+
+  test('and to that of another copy of this library', async () => {
+    const copy = await import('../../../js/common/signals.js?copy');
+    assert.notEqual(copy.gracesOfSignals, gracesOfSignals);
+    assert.equal(copy.gracesOfSignals(), gracesOfSignals());
   });
 });

@@ -1,5 +1,6 @@
 // A host that calls an app in its iframe, on another site, or in its workers, and tells of each
 // call what it was told.
+import { gracesOfSignals } from '/js/common/signals.js';
 import { connect, expose } from '/packages/main/src/index.js';
 import { createHost } from '/packages/mcp-apps/src/index.js';
 import { pool } from '/packages/workers/src/pool.js';
@@ -47,7 +48,8 @@ const OPENERS = {
       const passOn = (params, context) => {
         place.write({ key: params.key, at: 'passes' });
         // Nothing is terminated: nobody could tell when that has happened.
-        const signal = Object.assign(AbortSignal.any([context.signal]), { abpGrace: 2 * LONG });
+        const signal = AbortSignal.any([context.signal]);
+        gracesOfSignals().set(signal, 2 * LONG);
         return run(params, { signal, token: context.token, progress: context.progress });
       };
       return [name, passOn];

@@ -4,7 +4,7 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
-import { abortError, offAbort, onAbort } from '../common/signals.js';
+import { abortError, gracesOfSignals, offAbort, onAbort } from '../common/signals.js';
 import { EMPTY, getOwn, limitOf, milliseconds } from '../common/values.js';
 import { failedBy, isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
@@ -235,8 +235,8 @@ export class Call {
   /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
     const controller = (this.ensureExtra().controller ??= new AbortController());
-    // For packages/page/src/grace.js, of whatever copy.
-    /** @type {any} */ (controller.signal).abpGrace = this.endpoint.limits?.grace;
+    const grace = this.endpoint.limits?.grace;
+    if (grace) gracesOfSignals().set(controller.signal, grace);
     if (this.aborted) controller.abort(abortError(this.reason));
     return controller.signal;
   }

@@ -24,9 +24,6 @@ const graceOf = (role, limits) =>
 export const partOf = (role, limits) =>
   Math.max(1, Math.floor((graceOf(role, limits) * DEFAULT_APP_GRACE_MS) / DEFAULT_AGENT_GRACE_MS));
 
-/** The part of what a signal stops, in ms. @param {any} signal nobody's, or one of elsewhere, counts as that of an app's call */
-export const partFor = (signal) => partOf(APP, { grace: signal?.abpGrace });
-
 /**
  * How long the agent of an app waits, in ms: an agent's default, or more where that is not the whole of the app's part.
  * @param {Limits} [limits] the app's

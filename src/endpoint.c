@@ -1,7 +1,7 @@
 /*
- * What all inputs of an endpoint share: its errors, its memory, its ids as text. What happens to
- * calls is endpoint_calls.c's, endpoint_cancels.c's and endpoint_streams.c's, what happens to the
- * session endpoint_session.c's, and what comes of it endpoint_actions.c's.
+ * What all inputs of an endpoint share: how one begins, its errors, its memory, its ids as text.
+ * What happens to calls is endpoint_calls.c's, endpoint_cancels.c's and endpoint_streams.c's, what
+ * happens to the session endpoint_session.c's, and what comes of it endpoint_actions.c's.
  */
 #include "endpoint.h"
 
@@ -120,6 +120,23 @@ uint32_t abp_features(const abp_endpoint *ep) {
 }
 
 abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state; }
+
+/* --- Inputs ----------------------------------------------------------------------------------- */
+
+int endpoint_undrained(const abp_endpoint *ep) {
+  return ep->calls.debts != NO_CALL || ep->due || ep->outbox ||
+         calls_wake_owed(&ep->calls, ep->session.due);
+}
+
+/* Every input begins with it. */
+ONE_COPY int endpoint_enter(abp_endpoint *ep) {
+  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  ep->calls.reason = NULL;
+  ep->calls.reason_length = 0;
+  ep->has_message = 0;
+  if (ep->said) endpoint_forget_said(ep);
+  return ABP_OK;
+}
 
 /* --- Ids as text ------------------------------------------------------------------------------ */
 

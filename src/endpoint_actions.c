@@ -1,10 +1,5 @@
-/* What comes of an input, action by action; and how the next input begins. */
+/* What comes of an input, action by action. */
 #include "endpoint.h"
-
-int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->calls.debts != NO_CALL || ep->due || ep->outbox ||
-         calls_wake_owed(&ep->calls, ep->session.due);
-}
 
 /* Takes the first of these from the outbox. */
 COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
@@ -53,14 +48,4 @@ int abp_next(abp_endpoint *ep, abp_action *action) {
   else if (calls_wake_owed(&ep->calls, ep->session.due))
     calls_wake(&ep->calls, ep->session.due, action);
   return action->kind != ABP_NONE;
-}
-
-/* Every input begins with it. */
-ONE_COPY int endpoint_enter(abp_endpoint *ep) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  ep->calls.reason = NULL;
-  ep->calls.reason_length = 0;
-  ep->has_message = 0;
-  if (ep->said) endpoint_forget_said(ep);
-  return ABP_OK;
 }

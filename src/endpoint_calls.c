@@ -363,3 +363,14 @@ COLD int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *rea
   cancel(ep, id, reason, length, &none);
   return ABP_OK;
 }
+
+COLD int abp_cancel_answered(abp_endpoint *ep, abp_call call, int accepted, const char *reason,
+                             size_t length) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&ep->calls, call);
+  if (slot == NO_CALL) return ABP_OK;
+  ep->calls.reason = reason;
+  ep->calls.reason_length = length;
+  calls_step(&ep->calls, slot, accepted ? EV_ACCEPTED : EV_DECLINED);
+  return ABP_OK;
+}

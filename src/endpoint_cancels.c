@@ -103,14 +103,3 @@ COLD void endpoint_next_answer(abp_endpoint *ep, abp_action *action) {
                          .length = cancel->length,
                          .chunks = cancel->id_length};
 }
-
-COLD int abp_cancel_answered(abp_endpoint *ep, abp_call call, int accepted, const char *reason,
-                             size_t length) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL) return ABP_OK;
-  ep->calls.reason = reason;
-  ep->calls.reason_length = length;
-  calls_step(&ep->calls, slot, accepted ? EV_ACCEPTED : EV_DECLINED);
-  return ABP_OK;
-}

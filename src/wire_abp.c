@@ -106,6 +106,16 @@ const char *wire_error_code(const json_value *payload) {
   return json_member_text(json_member(payload, "error"), "code");
 }
 
+struct window wire_read_window(const json_value *from) {
+  const json_value *stream = json_member(from, "stream");
+  return (struct window){wire_window(json_count(json_member(stream, "chunks"))),
+                         wire_window(json_count(json_member(stream, "bytes")))};
+}
+
+uint32_t wire_window(uint64_t count) {
+  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
 static uint32_t read_features(const json_value *payload) {
   const json_value *features = json_member(payload, "features");
   const char *name = FEATURES;

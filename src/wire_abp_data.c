@@ -23,16 +23,6 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
   wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
-struct window wire_read_window(const json_value *from) {
-  const json_value *stream = json_member(from, "stream");
-  return (struct window){wire_window(json_count(json_member(stream, "chunks"))),
-                         wire_window(json_count(json_member(stream, "bytes")))};
-}
-
-uint32_t wire_window(uint64_t count) {
-  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
-
 /* The parts of a call or a question. Without a name it is refused. */
 static void set_asked(struct wire *wire, const json_value *payload, int call) {
   abp_body *body = &wire->body;

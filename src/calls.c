@@ -285,10 +285,7 @@ static void leave_queue(struct calls *calls, uint32_t slot) {
   list_remove(&calls->table, &calls->table.queue, slot);
 }
 
-static void free_place(struct calls *calls, const struct call *call) {
-  calls->running--;
-  if (call->flags & CALL_ASIDE) calls->limits.max_concurrent--;
-}
+static uint32_t takes_place(const struct call *call) { return !(call->flags & CALL_ASIDE); }
 
 static void end_call(struct calls *calls, uint32_t slot, enum call_state before) {
   const struct call *call = table_call(&calls->table, slot);
@@ -308,7 +305,7 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   set_fate(calls, call, taken);
   leave_queue(calls, slot);
   if (before <= RUNNING && after <= RUNNING) { /* nothing is stopped */
-    calls->running += before == QUEUED;
+    if (before == QUEUED) calls->running += takes_place(call);
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
@@ -319,7 +316,7 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   calls_owe(calls, slot, owed);
   drop_cancel(call, taken);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
-  if (unwound) free_place(calls, call);
+  if (unwound) calls->running -= takes_place(call);
   if (call_is_over(after)) end_call(calls, slot, before);
   if (unwound && !calls->keeps) calls_admit(calls);
   return taken.owed;

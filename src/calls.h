@@ -14,7 +14,8 @@ struct calls {
   struct call_limits limits;
   uint64_t now;
   uint64_t wake; /* when abp_advance() was asked for, or 0 */
-  uint32_t minted, running, debts, last_debt;
+  uint32_t minted, debts, last_debt;
+  uint32_t running;      /* handlers that have places, of which there are max_concurrent */
   uint32_t in_flight[2]; /* received, made */
   const char *reason;    /* of a cancel, borrowed until the next input */
   size_t reason_length;

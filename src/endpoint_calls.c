@@ -194,8 +194,6 @@ int endpoint_receive(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, ui
     return ABP_OK;
   }
   if (streams) endpoint_open_window(ep, slot, chunks, bytes);
-  /* Until its place is free again (calls_step() in calls.c): what only asks takes nobody's. */
-  if (flags & ABP_ASIDE) ep->calls.limits.max_concurrent++;
   if (about) ask_about(ep, about, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);

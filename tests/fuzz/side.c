@@ -113,7 +113,7 @@ void side_check_calls(const struct calls *calls, uint64_t session_due) {
       over++;
     else
       in_flight[call->flags & CALL_OUT]++;
-    running += (uint32_t)call_has_handler(call->state);
+    running += call_has_handler(call->state) && !(call->flags & CALL_ASIDE);
     queued += call->state == QUEUED;
     timers += call->timer != 0;
     indexed += (call->flags & CALL_INDEXED) != 0;

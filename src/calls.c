@@ -263,13 +263,6 @@ static void drop_cancel(struct call *call, struct call_step taken) {
   if (taken.next == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
 }
 
-/* What the handler or the peer has said outweighs the table. */
-static void set_fate(struct calls *calls, struct call *call, struct call_step taken) {
-  const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
-  calls->said = 0;
-  if (fate) call->fate = fate & 7u;
-}
-
 /* Returns what the step owes now. It answers cancels only if some wait for their answer. */
 static uint32_t take_answers(struct call *call, struct call_step taken) {
   uint32_t owed = taken.owed & ~(uint32_t)OWE_WORD;
@@ -294,7 +287,7 @@ static void end_call(struct calls *calls, uint32_t slot, enum call_state before)
   if (!call->owed) remember(calls, slot);
 }
 
-uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate) {
   struct call *call = table_call(&calls->table, slot);
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
@@ -302,7 +295,8 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   if (after == before) return taken.owed;
   const uint32_t owed = take_answers(call, taken);
   call->state = (uint8_t)taken.next;
-  set_fate(calls, call, taken);
+  if (!fate) fate = (abp_fate)taken.fate;
+  if (fate) call->fate = (uint8_t)fate & 7u;
   leave_queue(calls, slot);
   if (before <= RUNNING && after <= RUNNING) { /* nothing is stopped */
     if (before == QUEUED) calls->running += takes_place(call);
@@ -326,10 +320,8 @@ enum call_event calls_ending(abp_outcome outcome) {
   return outcome == ABP_COMPLETED ? EV_COMPLETE : outcome == ABP_FAILED ? EV_ERROR : EV_CANCELLED;
 }
 
-void calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate) {
-  calls->said = (uint8_t)fate;
-  calls_step(calls, slot, event);
-  calls->said = 0;
+ONE_COPY uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+  return calls_settle(calls, slot, event, ABP_FATE_NONE);
 }
 
 COLD uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {

@@ -23,7 +23,6 @@ struct calls {
   uint64_t chunk_size;        /* of the chunk that this input is about */
   uint32_t keeps;  /* while several calls end: 1 + how many handlers had places before; else 0 */
   uint8_t wrapped; /* after 2^32-1 the numbers have begun again */
-  uint8_t said;    /* abp_fate that the next step takes in place of the table's, or 0 */
   uint8_t asks;    /* handlers decide what becomes of a cancel, within the grace period */
   uint8_t leaves;  /* calls that a handler made settle at once when its call is stopped */
 };
@@ -46,11 +45,11 @@ uint32_t calls_mint(struct calls *calls);
  * what the table says is owed. That includes the answer to a cancel, although this is noted only
  * for a call that has CALL_HAS_CANCELS. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
+/* The same. `fate` is what became of the work, as the handler or the peer says, which outweighs the
+ * table; 0: as the table says. */
+uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
 /* The event of an outcome: any but ABP_COMPLETED and ABP_FAILED means that it was cancelled. */
 enum call_event calls_ending(abp_outcome outcome);
-/* Takes the step that ends a call. `fate` is what became of the work, as the handler or the peer
- * says; 0: as the table says. */
-void calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
 /* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
  * allow. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);

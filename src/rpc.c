@@ -466,11 +466,10 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   /* A value does not help a request whose time has run out, nor a question one that was cancelled.
    */
   const int fails = asks || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
-  calls_step(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE);
-  if (fails && answer == ABP_ANSWER_RESULT)
-    table_call(&peer->calls.table, slot)->fate = ABP_FATE_FINISHED;
-  if (fails && answer == ABP_ANSWER_STOPPED)
-    table_call(&peer->calls.table, slot)->fate = ABP_FATE_STOPPED;
+  calls_settle(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE,
+               fails && answer == ABP_ANSWER_RESULT    ? ABP_FATE_FINISHED
+               : fails && answer == ABP_ANSWER_STOPPED ? ABP_FATE_STOPPED
+                                                       : ABP_FATE_NONE);
   return ABP_OK;
 }
 

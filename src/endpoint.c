@@ -46,6 +46,19 @@ int abp_error_retryable(int error) {
   return error > 0 && error < ABP_ERROR_COUNT ? RETRYABLE >> error & 1 : 0;
 }
 
+COLD abp_error abp_status_error(const abp_endpoint *ep, int status, int parent) {
+  switch (status) {
+  case ABP_E_LIMIT: return ABP_RATE_LIMITED;
+  case ABP_E_ID: return ABP_INVALID_ID;
+  case ABP_E_DUPLICATE: return ABP_DUPLICATE_CALL;
+  case ABP_E_STATE:
+    return parent                                  ? ABP_CANCELLED_ERROR
+           : ep->session.state == ABP_SESSION_LOST ? ABP_DISCONNECTED_ERROR
+                                                   : ABP_NOT_INITIALIZED;
+  default: return ABP_INTERNAL_ERROR;
+  }
+}
+
 /* wasm/generate-boundary.mjs writes them from the enumerators. */
 const char *abp_fate_name(int fate) {
   static const char NAMES[] = "\0unstarted\0stopped\0finished\0running\0unknown\0failed";

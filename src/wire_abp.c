@@ -1,7 +1,8 @@
 /*
  * ABP's control plane: session, cancel and its answer, refusals. Reading finds a message's parts
  * and feeds the endpoint; printing says what an action means in the protocol's words. What to do is
- * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's.
+ * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's,
+ * and what its responses say is wire_abp_response.c's.
  */
 #include "wire_abp.h"
 

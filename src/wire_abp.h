@@ -1,4 +1,4 @@
-/* What the two halves of ABP's wire form share. */
+/* What the files of ABP's wire form share. */
 #ifndef ABP_WIRE_ABP_H
 #define ABP_WIRE_ABP_H
 
@@ -64,6 +64,8 @@ uint32_t wire_window(uint64_t count);
 /* The window that a call or a handshake says: 0 is none. */
 struct window wire_read_window(const json_value *from);
 void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes);
+/* The response of a call of this side's has come. */
+int wire_take_response(abp_endpoint *endpoint, const json_value *payload, const abp_id *id);
 /* The code of a payload's error; NULL if it has none. */
 const char *wire_error_code(const json_value *payload);
 /* What is printed: a message begins with its payload. */
@@ -77,6 +79,11 @@ struct failure {
   abp_fate fate;
 };
 struct failure wire_failure(abp_error error, abp_fate fate);
+/* What is told of a call; `payload` is told->response. */
+struct failure wire_failure_told(const abp_endpoint *endpoint, const abp_action *action,
+                                 const abp_told *told, const json_value *payload);
+/* 1 of a call's result: of a question nobody asks what became of it. */
+int wire_tells_fate(const abp_endpoint *endpoint, const abp_action *action);
 /* A response without success. */
 void wire_add_failure(struct json_text *out, const struct failure *failure);
 void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);

@@ -58,76 +58,6 @@ static int take_asked(abp_endpoint *ep, const json_value *payload, int call, con
                           fault);
 }
 
-/* What a response says, but for its texts: read once, as an abp_failure and these. Of an error with
- * another code than CANCELLED and TIMEOUT, JSON's error is ABP_NO_ERROR. */
-enum {
-  RESPONSE_GIVEN = 1 << 16, /* there is a response */
-  RESPONSE_SUCCEEDS = 1 << 17,
-  RESPONSE_FAILS = 1 << 18,
-  RESPONSE_HAS_CODE = 1 << 19 /* and that has a code */
-};
-
-static int is_code(const char *code, abp_error error) {
-  return strcmp(code, abp_error_name((int)error)) == 0;
-}
-
-static uint32_t fate_bits(abp_fate fate) { return (uint32_t)fate << ABP_FAILURE_FATE_SHIFT; }
-
-/* ABP_FATE_NONE if it says nothing, or what is not known here. */
-static abp_fate fate_in(uint32_t response) {
-  return (abp_fate)(response >> ABP_FAILURE_FATE_SHIFT & 15);
-}
-
-static uint32_t read_response(const json_value *payload) {
-  const json_value *error = json_member(payload, "error");
-  const char *code = json_member_text(error, "code");
-  const char *word = json_member_text(json_member(payload, "metadata"), "outcome");
-  int fate = word ? ABP_FATE_FAILED : ABP_FATE_NONE;
-  while (fate && strcmp(word, abp_fate_name(fate)) != 0)
-    fate--;
-  const abp_error known = !code                                ? ABP_OPERATION_FAILED
-                          : is_code(code, ABP_CANCELLED_ERROR) ? ABP_CANCELLED_ERROR
-                          : is_code(code, ABP_TIMEOUT_ERROR)   ? ABP_TIMEOUT_ERROR
-                                                               : ABP_NO_ERROR;
-  return (uint32_t)known | (payload ? RESPONSE_GIVEN : 0) |
-         (json_is_true(json_member(payload, "success")) ? RESPONSE_SUCCEEDS : 0) |
-         (error ? RESPONSE_FAILS : 0) | (code ? RESPONSE_HAS_CODE : 0) |
-         (json_is_true(json_member(error, "retryable")) ? ABP_FAILURE_RETRYABLE : 0) |
-         (json_is_true(json_member(payload, "cancelled")) ? ABP_FAILURE_CANCELLED : 0) |
-         fate_bits((abp_fate)fate);
-}
-
-/* The same of a number. What cannot be read is as no response. */
-static uint32_t read_failure(abp_failure number) {
-  const uint32_t error = number & ABP_FAILURE_ERROR;
-  return error && error < ABP_ERROR_COUNT &&
-                 number >> ABP_FAILURE_FATE_SHIFT <= (uint32_t)ABP_FATE_FAILED
-             ? number | RESPONSE_GIVEN | RESPONSE_FAILS | RESPONSE_HAS_CODE
-             : (uint32_t)ABP_OPERATION_FAILED;
-}
-
-/* What a response says of its call. */
-static abp_outcome outcome_in(uint32_t response) {
-  const abp_error error = (abp_error)(response & ABP_FAILURE_ERROR);
-  if (response & ABP_FAILURE_CANCELLED && error == ABP_TIMEOUT_ERROR) return ABP_TIMED_OUT;
-  if (response & ABP_FAILURE_CANCELLED || error == ABP_CANCELLED_ERROR) return ABP_CANCELLED;
-  return response & RESPONSE_SUCCEEDS ? ABP_COMPLETED : ABP_FAILED;
-}
-
-/* `code` is that of its error, if it has one. */
-static int take_response(abp_endpoint *ep, uint32_t response, const char *code, const abp_id *id) {
-  const abp_outcome outcome = outcome_in(response);
-  const abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
-  const int status = abp_result_with_fate(ep, id, outcome, fate);
-  if (status == ABP_OK && outcome == ABP_FAILED)
-    endpoint_refused(ep, code, code ? strlen(code) : 0);
-  return status;
-}
-
-static int take_payload(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  return take_response(ep, read_response(payload), wire_error_code(payload), id);
-}
-
 static int read_notification(abp_endpoint *ep, const json_value *payload) {
   /* One client library says `method` and `params` instead. */
   const json_value *data = given(payload, "data");
@@ -157,7 +87,7 @@ static int take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   case KIND_CALL:
   case KIND_QUESTION: return take_asked(ep, payload, kind == KIND_CALL, &id, flags, fault);
   case KIND_RESULT:
-  case KIND_ANSWER: set_payload(ep->wire, payload); return take_payload(ep, payload, &id);
+  case KIND_ANSWER: set_payload(ep->wire, payload); return wire_take_response(ep, payload, &id);
   case KIND_NOTIFICATION: return read_notification(ep, payload);
   case KIND_PROGRESS: set_payload(ep->wire, payload); return abp_progress_received(ep, &call);
   case KIND_CHUNK:
@@ -183,44 +113,6 @@ int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
 int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
   const int status = abp_read(ep, text, length);
   return status < 0 ? status : abp_take(ep, 0, ABP_NO_ERROR);
-}
-
-int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, size_t length) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  json_value *response;
-  /* What cannot be read says no more than that the call has ended. */
-  if (wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
-  take_payload(ep, response, id);
-  json_free(response);
-  return ABP_OK;
-}
-
-int abp_outcome_received(abp_endpoint *ep, const abp_id *id, abp_failure failure) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  const uint32_t response = read_failure(failure);
-  if (!(response & RESPONSE_GIVEN)) endpoint_count(ep, ABP_MALFORMED);
-  return take_response(ep, response, abp_error_name((int)(response & ABP_FAILURE_ERROR)), id);
-}
-
-int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, size_t length) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  json_value *payload;
-  /* What cannot be read is a failure. */
-  if (wire_parse(ep, json, length, &payload) == ABP_E_MEMORY) return ABP_E_MEMORY;
-  const uint32_t response = read_response(payload);
-  json_free(payload);
-  abp_outcome outcome = outcome_in(response);
-  abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
-  /* It took too long: that is an error of the handler's, not of this call's own clock. */
-  if (outcome == ABP_TIMED_OUT && !fate)
-    fate = ep->calls.asks ? ABP_FATE_UNKNOWN : ABP_FATE_STOPPED;
-  if (fate == ABP_FATE_RUNNING)
-    outcome = ABP_CANCELLED;
-  else if (outcome == ABP_CANCELLED && fate == ABP_FATE_UNKNOWN)
-    outcome = ABP_UNKNOWN;
-  else if (outcome == ABP_TIMED_OUT)
-    outcome = ABP_FAILED;
-  return abp_finish_with_fate(ep, call, outcome, fate);
 }
 
 const abp_body *abp_received(const abp_endpoint *ep) {
@@ -270,115 +162,6 @@ static int print_request(const abp_endpoint *ep, const abp_action *action, const
   return agent ? KIND_CALL : KIND_QUESTION;
 }
 
-/* The message of a response, as whoever made it says it. */
-static const char *message_of(const json_value *payload) {
-  const json_value *error = json_member(payload, "error"),
-                   *success = json_member(payload, "success");
-  const char *code = json_member_text(error, "code"), *message = json_member_text(error, "message");
-  if (!json_is_true(success) && !json_is_false(success))
-    return "The other side's answer is not an ABP response: { success, data, error }";
-  if (!message || !*message) message = json_string(error).text;
-  if (message && *message) return message;
-  return code ? code : "The operation failed, and no reason was given";
-}
-
-/* Only of a call's result: of a question nobody asks what became of it. */
-static int says_fate(const abp_endpoint *ep, const abp_action *action) {
-  const int made = action->kind == ABP_SETTLE || action->kind == ABP_REQUEST;
-  return (ep->config.role == ABP_AGENT) == made;
-}
-
-/* What is told of a call; `response` is what is read of told->response. The error is ABP_NO_ERROR
- * if it is that of the response, which has another code. */
-static abp_failure failure_told(const abp_endpoint *ep, const abp_action *action,
-                                const abp_told *told, uint32_t response) {
-  const int begun = action->kind != ABP_REFUSE && action->kind != ABP_REQUEST;
-  const int settles = action->kind == ABP_SETTLE;
-  const abp_error error = !begun                                          ? (abp_error)action->arg
-                          : action->arg == ABP_DISCONNECTED               ? ABP_DISCONNECTED_ERROR
-                          : action->arg == ABP_TIMED_OUT || told->expired ? ABP_TIMEOUT_ERROR
-                                                                          : ABP_CANCELLED_ERROR;
-  abp_fate fate = begun ? action->fate : ABP_FATE_UNSTARTED;
-  if (settles && fate_in(response)) fate = fate_in(response);
-  uint32_t failure =
-      error == ABP_CANCELLED_ERROR || error == ABP_TIMEOUT_ERROR ? ABP_FAILURE_CANCELLED : 0;
-  uint32_t words =
-      told->reason_length && !(begun && action->arg == ABP_TIMED_OUT) ? ABP_FAILURE_REASON : 0;
-  int stands = 0; /* the error is that of whoever ran the call */
-  if (begun && action->arg == ABP_COMPLETED) {
-    failure = 0;
-    stands = 1;
-  } else if (begun && !told->reason && response & RESPONSE_GIVEN &&
-             (!settles || action->arg == ABP_CANCELLED)) {
-    const int agrees = outcome_in(response) == ABP_CANCELLED;
-    stands = settles ? agrees && response & RESPONSE_HAS_CODE : (response & RESPONSE_FAILS) != 0;
-    /* It accepted the cancel, and then answered something else: that is no more than words. */
-    if (response & RESPONSE_FAILS && !agrees) words = ABP_FAILURE_THEIRS;
-  }
-  if (stands) {
-    failure |= ABP_FAILURE_THEIRS | (response & (ABP_FAILURE_ERROR | ABP_FAILURE_RETRYABLE));
-  } else {
-    failure |= words | (error < ABP_ERROR_COUNT ? (uint32_t)error : 0);
-    if (abp_error_retryable((int)error) && (told->repeatable || fate == ABP_FATE_UNSTARTED))
-      failure |= ABP_FAILURE_RETRYABLE;
-  }
-  return says_fate(ep, action) ? failure | fate_bits(fate) : failure;
-}
-
-abp_failure abp_failure_told(const abp_endpoint *ep, const abp_action *action, const abp_told *told,
-                             abp_failure theirs) {
-  const uint32_t response = read_failure(theirs);
-  const abp_failure failure = failure_told(ep, action, told, response);
-  return failure & ABP_FAILURE_THEIRS && !(response & RESPONSE_GIVEN) ? 0 : failure;
-}
-
-/* The same with its texts. */
-static struct failure failure_worded(const abp_endpoint *ep, const abp_action *action,
-                                     const abp_told *told, const json_value *payload) {
-  const abp_failure number = failure_told(ep, action, told, read_response(payload));
-  const abp_error error = (abp_error)(number & ABP_FAILURE_ERROR);
-  struct failure failure = wire_failure(error, fate_in(number));
-  failure.retryable = (number & ABP_FAILURE_RETRYABLE) != 0;
-  failure.cancelled = (number & ABP_FAILURE_CANCELLED) != 0;
-  if (number & ABP_FAILURE_REASON)
-    failure.message = (struct json_slice){told->reason, told->reason_length};
-  if (number & ABP_FAILURE_THEIRS) {
-    const char *message = message_of(payload);
-    failure.message = (struct json_slice){message, strlen(message)};
-    if (!error) failure.code = wire_error_code(payload);
-  }
-  return failure;
-}
-
-const char *abp_print_response(abp_endpoint *ep, const abp_action *action, const abp_told *told,
-                               size_t *length) {
-  *length = 0;
-  if (!wire_of(ep)) return NULL;
-  json_value *response = NULL;
-  if (told->response &&
-      wire_parse(ep, told->response, told->response_length, &response) == ABP_E_MEMORY)
-    return NULL;
-  struct json_text *out = &ep->wire->printed;
-  const struct failure failure = failure_worded(ep, action, told, response);
-  json_begin(out);
-  wire_add_failure(out, &failure);
-  json_free(response);
-  return json_end(out, length);
-}
-
-COLD abp_error abp_status_error(const abp_endpoint *ep, int status, int parent) {
-  switch (status) {
-  case ABP_E_LIMIT: return ABP_RATE_LIMITED;
-  case ABP_E_ID: return ABP_INVALID_ID;
-  case ABP_E_DUPLICATE: return ABP_DUPLICATE_CALL;
-  case ABP_E_STATE:
-    return parent                                  ? ABP_CANCELLED_ERROR
-           : ep->session.state == ABP_SESSION_LOST ? ABP_DISCONNECTED_ERROR
-                                                   : ABP_NOT_INITIALIZED;
-  default: return ABP_INTERNAL_ERROR;
-  }
-}
-
 static int result_kind(const abp_endpoint *ep) {
   return ep->config.role == ABP_APP ? KIND_RESULT : KIND_ANSWER;
 }
@@ -402,8 +185,8 @@ static int print_result(const abp_endpoint *ep, const abp_action *action, const 
     json_add_raw(out, "payload", body->payload, body->payload_length);
   } else {
     /* Whether a capability may run twice is not known here. */
-    const abp_told told = {.repeatable = !says_fate(ep, action) || !action->fate};
-    const struct failure failure = failure_worded(ep, action, &told, NULL);
+    const abp_told told = {.repeatable = !wire_tells_fate(ep, action) || !action->fate};
+    const struct failure failure = wire_failure_told(ep, action, &told, NULL);
     print_failure(ep, action, body, &failure);
   }
   return result_kind(ep);

@@ -82,17 +82,17 @@ export const FAULTS = [
   {
     room: 'outcome',
     promise: 'an error of a call that may have run does not say that it can be repeated',
-    file: 'src/wire_abp_data.c',
-    from: '  if (!stands && !told->repeatable && failure.fate != ABP_FATE_UNSTARTED) failure.retryable = 0;\n',
-    to: '',
+    file: 'src/wire_abp_response.c',
+    from: '(told->repeatable || fate == ABP_FATE_UNSTARTED)',
+    to: '(told->repeatable || fate)',
     by: 'tests/node/outcomes.test.js',
   },
   {
     room: 'outcome',
     promise: 'a call that its deadline ended is told as timed out',
-    file: 'src/wire_abp_data.c',
-    from: 'told->expired ? ABP_TIMEOUT_ERROR',
-    to: 'told->expired ? ABP_CANCELLED_ERROR',
+    file: 'src/wire_abp_response.c',
+    from: '[ABP_TIMED_OUT] = {ABP_TIMEOUT_ERROR,',
+    to: '[ABP_TIMED_OUT] = {ABP_CANCELLED_ERROR,',
     by: 'tests/node/outcomes.test.js',
   },
 

@@ -32,9 +32,9 @@
  *
  * Calls that a handler made end with its own call. Where the handler's answer decides what became
  * of its call, the handler must not act on answers that are still on their way. So the calls that
- * it made settle at once (leave), and only the handler's own call waits for those answers.
+ * it made settle at once (detach), and only the handler's own call waits for those answers.
  *
- *   caller   WAITING, STOPPING ──leave──▶ LEFT ──complete, cancelled, timer──▶ SETTLED
+ *   caller   WAITING, STOPPING ──detach──▶ DETACHED ──complete, cancelled, timer──▶ SETTLED
  *
  * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and whatever the
  * handler then answers stands, even a value. Its answer is sent after the answers to the requests
@@ -77,10 +77,10 @@
  *     wish, unless the peer had accepted the cancel (STOPPED). EV_LOST and EV_UNSENT replace it
  *     always.
  *   - The peer may say that a deadline passed (endpoint_calls.c, answered).
- * - set_grace_period: a call that becomes CANCELLING, STOPPING or LEFT gets the grace period as its
- *   timer, in place of its deadline. So does one that becomes ASKED, if the answers to its cancels
- *   wait for the app's word. STOPPED keeps the timer. A call that enters any other state after
- *   RUNNING or WAITING has none, nor has one whose cancel was declined.
+ * - set_grace_period: a call that becomes CANCELLING, STOPPING or DETACHED gets the grace period as
+ * its timer, in place of its deadline. So does one that becomes ASKED, if the answers to its
+ * cancels wait for the app's word. STOPPED keeps the timer. A call that enters any other state
+ * after RUNNING or WAITING has none, nor has one whose cancel was declined.
  * - drop_cancel: when a call settles, a cancel that it still owes is not sent any more, unless this
  *   step owes it: then the peer is asked for no answer.
  */
@@ -198,7 +198,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
-                [EV_LEAVE] = {LEFT, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_DETACH] = {DETACHED, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CHUNK] = {WAITING, OWE_CHUNK, 0},
@@ -214,7 +214,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_UNSENT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNSTARTED},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
-                [EV_LEAVE] = {LEFT, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_DETACH] = {DETACHED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CHUNK] = {STOPPING, OWE_CHUNK, 0},
@@ -228,7 +228,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
             },
-        [LEFT] =
+        [DETACHED] =
             {
                 [EV_TIMER] = {SETTLED, 0, 0},
                 [EV_COMPLETE] = {SETTLED, 0, 0},

@@ -21,7 +21,7 @@ enum call_state {
   WAITING,    /* caller: sent, nothing heard */
   STOPPING,   /* caller: sent, and a cancel after it */
   STOPPED,    /* caller: the peer has accepted the cancel; its result is still to come */
-  LEFT,       /* caller: stopped with the call above it, whose answer waits for this one's */
+  DETACHED,   /* caller: stopped with its parent, whose answer waits for this one's */
   COMPLETED,  /* callee, remembered: the handler's outcome stands */
   CANCELLED,  /* callee, remembered: the cancel stands */
   UNKNOWN,    /* callee, remembered: asked to stop, and nobody knows whether it did */
@@ -61,7 +61,7 @@ enum call_event {
   EV_CHILDREN_DONE,  /* callee: all requests made on its behalf have been answered */
   EV_CANCEL_NO_WAIT, /* caller: send a cancel, and wait for no answer */
   EV_STOP_SILENTLY,  /* caller: stop; the protocol has no message that says so */
-  EV_LEAVE,          /* caller: the call above it was stopped: send a cancel, and settle at once */
+  EV_DETACH,         /* caller: its parent was stopped: send a cancel, and settle at once */
   EV_CHUNK,          /* of a stream: its handler has a chunk (callee), a chunk came (caller) */
   EV_READ,           /* caller: so much of a stream was read that the peer is to be told */
   EV_CREDIT,         /* callee: what was read makes room for a chunk again */

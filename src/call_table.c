@@ -287,7 +287,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   call->owed = 0;
   call->cause = ABP_PENDING;
   call->depth = 0;
-  call->fate = call->below = call->again = call->follows = ABP_FATE_NONE;
+  call->fate = call->child_fate = call->repeats = call->awaits_children = ABP_FATE_NONE;
   call->flags = (uint16_t)flags;
   if (id) {
     call->hash = hash;

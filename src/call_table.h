@@ -36,14 +36,14 @@ struct call {
   uint16_t owed;
   uint16_t flags;
   uint8_t state;
-  uint8_t cause;       /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
-  uint8_t depth;       /* of local calls within local calls */
-  uint8_t fate : 3;    /* abp_fate: what became of its handler's work */
-  uint8_t below : 3;   /* abp_fate of the latest local call below it that was answered as still
-                          running and has returned since; or 0 */
-  uint8_t again : 1;   /* received: it repeats a call that may have run */
-  uint8_t follows : 1; /* its handler has returned, and local calls that it made work on. `below` is
-                          what it ends as: RUNNING until that is known */
+  uint8_t cause;          /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
+  uint8_t depth;          /* of local calls within local calls */
+  uint8_t fate : 3;       /* abp_fate: what became of its handler's work */
+  uint8_t child_fate : 3; /* abp_fate of its latest local child that was answered as still running
+                             and has returned since; or 0 */
+  uint8_t repeats : 1;    /* received: it repeats a call that may have run */
+  uint8_t awaits_children : 1; /* its handler has returned, and local children of it work on.
+                                  `child_fate` is what it ends as: RUNNING until that is known */
 };
 
 enum {
@@ -59,13 +59,13 @@ enum {
   CALL_NO_WAIT = 128,      /* its caller waits for no answer once it has cancelled it */
   CALL_STREAM = 256,       /* chunks precede its result */
   CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
-  CALL_ASIDE = 512,        /* ABP, received: asks about other calls, and takes the place of none */
+  CALL_ASIDE = 512,        /* ABP, received: is about other calls, and takes the place of none */
   CALL_HELD = 1024,        /* JSON-RPC: its peer needs something first; it has no id till then */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
-  CALL_SWEPT = 4096,       /* was stopped because the call above it was */
+  CALL_SWEPT = 4096,       /* was stopped because its parent was */
   CALL_PAST = 8192,        /* of an older session: found only by those who ask what became of it */
-  CALL_ASKS = 16384,       /* is a question to a person that has not been answered */
-  CALL_PAUSED = 32768      /* a call below it is: its clock stands still */
+  CALL_QUESTION = 16384,   /* is a question to a person that has not been answered */
+  CALL_PAUSED = 32768      /* a child of it waits for a person: its clock stands still */
 };
 
 /* How much of a stream is under way. */

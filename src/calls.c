@@ -131,7 +131,7 @@ static uint8_t cause_of(enum call_event event) {
   case EV_UNKNOWN:
   case EV_CANCEL_NO_WAIT:
   case EV_STOP_SILENTLY:
-  case EV_LEAVE: return ABP_CANCELLED;
+  case EV_DETACH: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
   case EV_POSTPONE:
   case EV_BEGIN:
@@ -147,7 +147,7 @@ static uint8_t cause_of(enum call_event event) {
   return ABP_PENDING;
 }
 
-/* The calls that a handler made end with it: when a call stops, those below it are stopped first,
+/* The calls that a handler made end with it: when a call stops, its children are stopped first,
  * but only once. An app that is not ours may decline, and is not asked again with each further
  * step. */
 COLD static void stop_children(struct calls *calls, const struct call *parent) {
@@ -159,7 +159,7 @@ COLD static void stop_children(struct calls *calls, const struct call *parent) {
     child->cause = child->cause                    ? child->cause
                    : parent->cause > ABP_COMPLETED ? parent->cause
                                                    : ABP_CANCELLED;
-    calls_stop(calls, slot, calls->leaves ? EV_LEAVE : EV_CANCEL);
+    calls_stop(calls, slot, calls->children_detach ? EV_DETACH : EV_CANCEL);
   }
 }
 
@@ -169,11 +169,11 @@ void calls_admit(struct calls *calls) {
     ;
 }
 
-COLD void calls_keep_places(struct calls *calls) { calls->keeps = calls->running + 1; }
+COLD void calls_keep_places(struct calls *calls) { calls->kept_places = calls->running + 1; }
 
 COLD void calls_give_places(struct calls *calls) {
-  const uint32_t before = calls->keeps - 1;
-  calls->keeps = 0;
+  const uint32_t before = calls->kept_places - 1;
+  calls->kept_places = 0;
   if (calls->running < before) calls_admit(calls);
 }
 
@@ -183,62 +183,63 @@ COLD void calls_disown(struct calls *calls, uint32_t slot) {
 }
 
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
-COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_state before) {
+COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state before) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   const uint32_t fate = table_call(&calls->table, slot)->fate;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
-  struct call *above = table_call(&calls->table, parent);
+  struct call *waiting = table_call(&calls->table, parent);
   /* If the fate of a part is unknown, so is that of the whole. */
-  if (above->follows ? fate == ABP_FATE_UNKNOWN || above->below == ABP_FATE_RUNNING
-                     : before == UNWINDING)
-    above->below = fate & 7u;
-  if (above->child != NO_CALL) return;
-  if (above->follows)
-    calls_settle(calls, parent, EV_CANCELLED, (abp_fate)above->below);
+  if (waiting->awaits_children ? fate == ABP_FATE_UNKNOWN || waiting->child_fate == ABP_FATE_RUNNING
+                               : before == UNWINDING)
+    waiting->child_fate = fate & 7u;
+  if (waiting->child != NO_CALL) return;
+  if (waiting->awaits_children)
+    calls_settle(calls, parent, EV_CANCELLED, (abp_fate)waiting->child_fate);
   else
     calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
 /* --- Clocks that stand still ------------------------------------------------------------------ */
 
-/* A call waits for a person as long as one below it does. What changes is passed upwards. */
-COLD static void pause_above(struct calls *calls, const struct call *call) {
-  for (uint32_t above = call->parent; above != NO_CALL;) {
-    struct call *parent = table_call(&calls->table, above);
-    uint32_t asks = 0;
-    for (uint32_t slot = parent->child; slot != NO_CALL && !asks; slot = call->sibling) {
-      call = table_call(&calls->table, slot);
-      asks = call->flags & (CALL_ASKS | CALL_PAUSED);
+/* A call waits for a person as long as one of its children does. What changes is passed on to its
+ * parent. */
+COLD static void pause_parents(struct calls *calls, const struct call *call) {
+  for (uint32_t slot = call->parent; slot != NO_CALL;) {
+    struct call *parent = table_call(&calls->table, slot);
+    uint32_t waits = 0;
+    for (uint32_t child = parent->child; child != NO_CALL && !waits; child = call->sibling) {
+      call = table_call(&calls->table, child);
+      waits = call->flags & (CALL_QUESTION | CALL_PAUSED);
     }
-    if (!asks == !(parent->flags & CALL_PAUSED)) return;
+    if (!waits == !(parent->flags & CALL_PAUSED)) return;
     parent->flags ^= CALL_PAUSED;
-    uint64_t left = parent->deadline;
-    if (asks && parent->timer && !parent->cause) { /* with a cause, it is a grace period */
-      left -= calls->now;
-      table_clear_timer(&calls->table, above);
-      parent->deadline = left;
-    } else if (!asks && left && !parent->timer) {
-      table_set_timer(&calls->table, above, left + calls->now);
+    uint64_t rest = parent->deadline;
+    if (waits && parent->timer && !parent->cause) { /* with a cause, it is a grace period */
+      rest -= calls->now;
+      table_clear_timer(&calls->table, slot);
+      parent->deadline = rest;
+    } else if (!waits && rest && !parent->timer) {
+      table_set_timer(&calls->table, slot, rest + calls->now);
     }
-    above = parent->parent;
+    slot = parent->parent;
   }
 }
 
-COLD void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot) {
+COLD void calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
-  call->flags |= CALL_ASKS;
+  call->flags |= CALL_QUESTION;
   table_adopt(&calls->table, parent, slot);
-  pause_above(calls, call);
+  pause_parents(calls, call);
 }
 
-/* The clocks above a question run again once it is answered or stopped. Those above a call whose
- * own clock stands still run again once it is over. */
+/* The clocks of a question's parents run again once it is answered or stopped; those of the parents
+ * of a call whose own clock stands still, once it is over. */
 static void release_clocks(struct calls *calls, struct call *call, enum call_state after) {
-  if (!(call->flags & (call_is_over(after) ? CALL_ASKS | CALL_PAUSED : CALL_ASKS))) return;
-  call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
-  pause_above(calls, call);
+  if (!(call->flags & (call_is_over(after) ? CALL_QUESTION | CALL_PAUSED : CALL_QUESTION))) return;
+  call->flags &= (uint16_t) ~(CALL_QUESTION | CALL_PAUSED);
+  pause_parents(calls, call);
 }
 
 /* The next three are the rules that stand beside the table: call_state.c lists them. */
@@ -252,7 +253,8 @@ static void set_cause(struct call *call, enum call_event event, enum call_state 
 }
 
 static void set_grace_period(struct calls *calls, uint32_t slot, enum call_state after) {
-  if (after == CANCELLING || after == STOPPING || after == LEFT || (after == ASKED && calls->asks))
+  if (after == CANCELLING || after == STOPPING || after == DETACHED ||
+      (after == ASKED && calls->handler_decides))
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
   else if (after != STOPPED)
     table_clear_timer(&calls->table, slot);
@@ -271,7 +273,7 @@ static uint32_t take_answers(struct call *call, struct call_step taken) {
   return owed;
 }
 
-static void leave_queue(struct calls *calls, uint32_t slot) {
+static void dequeue(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_LISTED)) return;
   call->flags &= (uint16_t)~CALL_LISTED;
@@ -283,7 +285,7 @@ static uint32_t takes_place(const struct call *call) { return !(call->flags & CA
 static void end_call(struct calls *calls, uint32_t slot, enum call_state before) {
   const struct call *call = table_call(&calls->table, slot);
   calls->in_flight[call->flags & CALL_OUT]--;
-  if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot, before);
+  if ((call->parent & call->child) != NO_CALL) end_family(calls, slot, before);
   if (!call->owed) remember(calls, slot);
 }
 
@@ -297,7 +299,7 @@ uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event,
   call->state = (uint8_t)taken.next;
   if (!fate) fate = (abp_fate)taken.fate;
   if (fate) call->fate = (uint8_t)fate & 7u;
-  leave_queue(calls, slot);
+  dequeue(calls, slot);
   if (before <= RUNNING && after <= RUNNING) { /* nothing is stopped */
     if (before == QUEUED) calls->running += takes_place(call);
     calls_owe(calls, slot, owed);
@@ -312,7 +314,7 @@ uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event,
   const int unwound = call_has_handler(before) && !call_has_handler(after);
   if (unwound) calls->running -= takes_place(call);
   if (call_is_over(after)) end_call(calls, slot, before);
-  if (unwound && !calls->keeps) calls_admit(calls);
+  if (unwound && !calls->kept_places) calls_admit(calls);
   return taken.owed;
 }
 
@@ -327,10 +329,10 @@ ONE_COPY uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event
 COLD uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
   const struct call *call = table_call(&calls->table, slot);
   return calls_step(calls, slot,
-                    call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY
-                    : call->flags & CALL_NO_WAIT               ? EV_CANCEL_NO_WAIT
-                    : calls->asks && call->state == RUNNING    ? EV_ASK
-                                                               : why);
+                    call->flags & (CALL_NO_CANCEL | CALL_HELD)         ? EV_STOP_SILENTLY
+                    : call->flags & CALL_NO_WAIT                       ? EV_CANCEL_NO_WAIT
+                    : calls->handler_decides && call->state == RUNNING ? EV_ASK
+                                                                       : why);
 }
 
 COLD uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
@@ -433,8 +435,8 @@ void calls_pay(struct calls *calls, abp_action *action) {
   _Static_assert(OWE_RESUME == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 7, "bits have kinds");
   const uint32_t slot = calls->debts;
   struct call *call = table_call(&calls->table, slot);
-  const uint32_t owed = call->owed, debt = owed & -owed, left = owed ^ debt;
-  call->owed = (uint16_t)left;
+  const uint32_t owed = call->owed, debt = owed & -owed, rest = owed ^ debt;
+  call->owed = (uint16_t)rest;
   action->kind = (abp_kind)KINDS[__builtin_ctz(debt)];
   action->call = handle_of(call, slot);
   action->number = call->number;
@@ -448,10 +450,10 @@ void calls_pay(struct calls *calls, abp_action *action) {
   if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);
   if (call->flags & CALL_STREAM && debt & (OWE_REQUEST | OWE_CHUNK | OWE_CREDIT))
     say_how_much(calls, slot, debt, action);
-  if (left) return;
+  if (rest) return;
   calls->debts = call->debtor;
   const int over = call_is_over(call->state);
-  action->released = over || call->state == LEFT; /* nothing more comes of it */
+  action->released = over || call->state == DETACHED; /* nothing more comes of it */
   if (over) remember(calls, slot);
 }
 
@@ -592,7 +594,7 @@ COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct call *c = table_call(&calls->table, slot);
   *outcome = outcome_of(c);
-  while (c->follows && c->child != NO_CALL) {
+  while (c->awaits_children && c->child != NO_CALL) {
     slot = c->child;
     c = table_call(&calls->table, slot);
   }
@@ -601,7 +603,7 @@ COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome
     return ABP_FATE_RUNNING;
   }
   *outcome = outcome_of(c);
-  return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
+  return c->repeats && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
 }
 
 COLD uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],

@@ -21,10 +21,11 @@ struct calls {
   size_t reason_length;
   const char *timeout_reason; /* the reason of a cancel that a deadline caused */
   uint64_t chunk_size;        /* of the chunk that this input is about */
-  uint32_t keeps;  /* while several calls end: 1 + how many handlers had places before; else 0 */
+  uint32_t
+      kept_places; /* while several calls end: 1 + how many handlers had places before; else 0 */
   uint8_t wrapped; /* after 2^32-1 the numbers have begun again */
-  uint8_t asks;    /* handlers decide what becomes of a cancel, within the grace period */
-  uint8_t leaves;  /* calls that a handler made settle at once when its call is stopped */
+  uint8_t handler_decides; /* handlers decide what becomes of a cancel, within the grace period */
+  uint8_t children_detach; /* calls that a handler made settle at once when its call is stopped */
 };
 
 void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
@@ -64,9 +65,9 @@ void calls_admit(struct calls *calls);
  * calls_give_places(). */
 void calls_keep_places(struct calls *calls);
 void calls_give_places(struct calls *calls);
-/* A call asks a person on behalf of `parent`: until it has an answer or is stopped, the deadlines
- * of those above it stand still. Grace periods do not. */
-void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot);
+/* A call is a question to a person on behalf of `parent`: until it has an answer or is stopped, the
+ * deadlines of its parents stand still. Grace periods do not. */
+void calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot);
 /* The calls made on behalf of this one go on without it. */
 void calls_disown(struct calls *calls, uint32_t slot);
 /* Forgets what is too old, and the oldest until `keep` are left. */

@@ -85,7 +85,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   calls_init(&ep->calls, &limits, config->seed, now);
   calls_number_from(&ep->calls, config->first_number);
   ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
-  ep->calls.asks = config->foreign != 0;
+  ep->calls.handler_decides = config->foreign != 0;
   ep->session.wanted = config->features;
   return ep;
 }
@@ -147,7 +147,7 @@ ONE_COPY int endpoint_enter(abp_endpoint *ep) {
   ep->calls.reason = NULL;
   ep->calls.reason_length = 0;
   ep->has_message = 0;
-  if (ep->said) endpoint_forget_said(ep);
+  if (ep->answered) endpoint_forget_answered(ep);
   return ABP_OK;
 }
 

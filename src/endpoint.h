@@ -52,7 +52,7 @@ struct abp_endpoint {
   abp_id target;  /* of abp_cancel_by_id; its text is borrowed until the next input */
   uint8_t refuse; /* abp_error */
   uint8_t answer; /* enum cancel_answer */
-  struct held_cancel *held, *due, *said; /* endpoint_cancels.c's */
+  struct held_cancel *held, *due, *answered; /* endpoint_cancels.c's */
   size_t held_bytes;
   uint8_t has_message; /* the input being drained is a message that the wire has parsed, or
                           MESSAGE_READ: it is still to be taken in */
@@ -89,9 +89,9 @@ int endpoint_receive(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_
                      uint32_t chunks, uint32_t bytes, const abp_id *about, abp_error fault);
 /* Keeps what the answer to a cancel repeats; NULL if too much is kept already. The cancel is freed,
  * or held until the word of its call. Errors: ABP_E_MEMORY. */
-int endpoint_hold(abp_endpoint *endpoint, const struct cancel_text *from,
-                  struct held_cancel **cancel);
-void endpoint_held(abp_endpoint *endpoint, struct held_cancel *cancel, uint32_t slot);
+int endpoint_copy_cancel(abp_endpoint *endpoint, const struct cancel_text *from,
+                         struct held_cancel **cancel);
+void endpoint_hold_cancel(abp_endpoint *endpoint, struct held_cancel *cancel, uint32_t slot);
 /* What a step that owes this answers. */
 enum cancel_answer endpoint_answer(uint32_t owed);
 /* A call owes the answer to its cancels: they are handed out next, one by one. */
@@ -99,7 +99,7 @@ void endpoint_take_answers(abp_endpoint *endpoint, const abp_action *owed);
 void endpoint_next_answer(abp_endpoint *endpoint, abp_action *action);
 /* The peer is gone: nobody is answered. */
 void endpoint_forget_held(abp_endpoint *endpoint);
-void endpoint_forget_said(abp_endpoint *endpoint);
+void endpoint_forget_answered(abp_endpoint *endpoint);
 void endpoint_free_cancels(abp_endpoint *endpoint);
 /* Agent: the app answers with an error of this code, or (NULL) with none. Returns whether it says
  * that it knows no session, which is lost then; 0 for an app. */
@@ -118,9 +118,9 @@ uint32_t endpoint_remembered(abp_endpoint *endpoint, const abp_id *id);
 uint32_t endpoint_streams(const abp_endpoint *endpoint);
 /* Begins a stream, through a window of at most this much. */
 void endpoint_open_window(abp_endpoint *endpoint, uint32_t slot, uint32_t chunks, uint32_t bytes);
-/* The same of one that is asked for: the peer keeps to no larger one. 0 bytes is what the limits
+/* The same of one that is requested: the peer keeps to no larger one. 0 bytes is what the limits
  * allow. */
-void endpoint_ask_window(abp_endpoint *endpoint, uint32_t slot, uint32_t bytes);
+void endpoint_request_window(abp_endpoint *endpoint, uint32_t slot, uint32_t bytes);
 void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
 void endpoint_refuse(abp_endpoint *endpoint, abp_error error);
 /* What precedes the number in the ids of calls made here (`own`) or received. */

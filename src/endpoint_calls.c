@@ -28,9 +28,9 @@ static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_
 int abp_stream_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                        uint32_t bytes, abp_call parent, abp_call *call) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  uint32_t slot, above = NO_CALL;
+  uint32_t slot, parent_slot = NO_CALL;
   if (ep->session.state != ABP_SESSION_READY ||
-      (parent && !calls_adoptable(&ep->calls, parent, &above)))
+      (parent && !calls_adoptable(&ep->calls, parent, &parent_slot)))
     return ABP_E_STATE;
   const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep) : 0;
   /* What an app no longer wants of its agent is not waited for: a dialog may stay, and a source may
@@ -41,11 +41,11 @@ int abp_stream_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, 
   const int status =
       make_call(ep, id, stops | (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, &slot);
   if (status != ABP_OK) return status;
-  if (streams) endpoint_ask_window(ep, slot, bytes);
-  if (above != NO_CALL && stops && !streams)
-    calls_ask(&ep->calls, above, slot);
-  else if (above != NO_CALL)
-    table_adopt(&ep->calls.table, above, slot);
+  if (streams) endpoint_request_window(ep, slot, bytes);
+  if (parent_slot != NO_CALL && stops && !streams)
+    calls_add_question(&ep->calls, parent_slot, slot);
+  else if (parent_slot != NO_CALL)
+    table_adopt(&ep->calls.table, parent_slot, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_owe(&ep->calls, slot, OWE_REQUEST);
   *call = calls_handle(&ep->calls, slot);
@@ -119,8 +119,8 @@ int abp_result_with_fate(abp_endpoint *ep, const abp_id *id, abp_outcome outcome
 
 COLD int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call call, int cancelled) {
   const uint32_t request = call ? NO_CALL : endpoint_find(ep, id, CALL_OUT);
-  const struct call *asked = request == NO_CALL ? NULL : table_call(&ep->calls.table, request);
-  const abp_call target = asked && asked->flags & CALL_IS_CANCEL ? asked->target : call;
+  const struct call *found = request == NO_CALL ? NULL : table_call(&ep->calls.table, request);
+  const abp_call target = found && found->flags & CALL_IS_CANCEL ? found->target : call;
   const uint32_t slot = calls_live(&ep->calls, target);
   if (cancelled && slot != NO_CALL) calls_step(&ep->calls, slot, EV_ACKNOWLEDGED);
   /* Nobody waits for the answer to a signal's cancel: its call waits for the result. */
@@ -168,15 +168,15 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
   }
 }
 
-/* A question is about a call that waits for its result; an app's questions are not asked about. An
- * agent's call is about the one that it repeats, which this app need not know. */
-COLD static void ask_about(abp_endpoint *ep, const abp_id *about, uint32_t slot) {
-  if (ep->config.role == ABP_APP) table_call(&ep->calls.table, slot)->again = 1;
-  const uint32_t call = endpoint_find(ep, about, CALL_OUT);
-  if (call == NO_CALL || ep->config.role != ABP_AGENT) return;
-  const struct call *asking = table_call(&ep->calls.table, call);
-  if (asking->state == WAITING && !(asking->flags & CALL_IS_CANCEL))
-    calls_ask(&ep->calls, call, slot);
+/* A question is about a call that waits for its result; an app receives none. An agent's call is
+ * about the one that it repeats, which this app need not know. */
+COLD static void set_about(abp_endpoint *ep, const abp_id *about, uint32_t slot) {
+  if (ep->config.role == ABP_APP) table_call(&ep->calls.table, slot)->repeats = 1;
+  const uint32_t parent_slot = endpoint_find(ep, about, CALL_OUT);
+  if (parent_slot == NO_CALL || ep->config.role != ABP_AGENT) return;
+  const struct call *parent = table_call(&ep->calls.table, parent_slot);
+  if (parent->state == WAITING && !(parent->flags & CALL_IS_CANCEL))
+    calls_add_question(&ep->calls, parent_slot, slot);
 }
 
 int endpoint_receive(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
@@ -194,7 +194,7 @@ int endpoint_receive(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, ui
     return ABP_OK;
   }
   if (streams) endpoint_open_window(ep, slot, chunks, bytes);
-  if (about) ask_about(ep, about, slot);
+  if (about) set_about(ep, about, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);
   return ABP_OK;
@@ -217,9 +217,9 @@ int abp_question_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_m
 
 COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  uint32_t above, slot;
-  if (!calls_adoptable(&ep->calls, parent, &above)) return ABP_E_STATE;
-  const uint8_t depth = (uint8_t)(table_call(&ep->calls.table, above)->depth + 1);
+  uint32_t parent_slot, slot;
+  if (!calls_adoptable(&ep->calls, parent, &parent_slot)) return ABP_E_STATE;
+  const uint8_t depth = (uint8_t)(table_call(&ep->calls.table, parent_slot)->depth + 1);
   const abp_error error =
       depth > MAX_LOCAL_DEPTH ? ABP_RATE_LIMITED : add_received(ep, NULL, CALL_LOCAL, fault, &slot);
   if (error) {
@@ -229,7 +229,7 @@ COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, 
   struct call *call = table_call(&ep->calls.table, slot);
   call->depth = depth;
   call->number = calls_mint(&ep->calls);
-  table_adopt(&ep->calls.table, above, slot);
+  table_adopt(&ep->calls.table, parent_slot, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);
   return ABP_OK;
@@ -250,20 +250,21 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
 /* A call that was stopped, or stops by itself, is not over before the local calls that its handler
  * made are: its word, or theirs where that is RUNNING, is kept until then. Nor is one that fails
  * after the latest of these was answered that it still runs. */
-COLD static int follows(struct calls *calls, uint32_t slot, enum call_event event, abp_fate word) {
+COLD static int await_children(struct calls *calls, uint32_t slot, enum call_event event,
+                               abp_fate word) {
   struct call *call = table_call(&calls->table, slot);
   const int stops =
       !call->cause &&
       (event == EV_CANCELLED ||
        (event == EV_ERROR && table_call(&calls->table, call->child)->state == UNWINDING));
   /* No grace period ends, or it is known how that would end. */
-  if (word == ABP_FATE_RUNNING || (stops && !calls->asks))
+  if (word == ABP_FATE_RUNNING || (stops && !calls->handler_decides))
     calls_step(calls, slot, EV_GOES_ON);
-  else if (!call->cause || calls->asks)
+  else if (!call->cause || calls->handler_decides)
     return 0;
   if (call->child == NO_CALL) return 0;
-  call->follows = 1;
-  call->below = word & 7u;
+  call->awaits_children = 1;
+  call->child_fate = word & 7u;
   return 1;
 }
 
@@ -272,20 +273,20 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call handle, abp_outcome outcome,
   const uint32_t slot = calls_live(&ep->calls, handle);
   if (slot == NO_CALL) return ABP_E_STATE;
   const struct call *call = table_call(&ep->calls.table, slot);
-  if (!call_has_handler(call->state) || call->follows) return ABP_E_STATE;
+  if (!call_has_handler(call->state) || call->awaits_children) return ABP_E_STATE;
   const enum call_event event = outcome == ABP_UNKNOWN ? EV_UNKNOWN : calls_ending(outcome);
   /* An app that is not ours may say `cancelled` and mean anything by it. */
   if (!fate)
-    fate = ep->calls.asks && outcome == ABP_CANCELLED && call->state != PREPARING
+    fate = ep->calls.handler_decides && outcome == ABP_CANCELLED && call->state != PREPARING
                ? ABP_FATE_UNKNOWN
                : (abp_fate)call_step(call->state, event).fate;
   /* What still ran has returned meanwhile. */
-  if (fate == ABP_FATE_RUNNING && call->below) fate = (abp_fate)call->below;
-  if (call->child != NO_CALL && follows(&ep->calls, slot, event, fate))
+  if (fate == ABP_FATE_RUNNING && call->child_fate) fate = (abp_fate)call->child_fate;
+  if (call->child != NO_CALL && await_children(&ep->calls, slot, event, fate))
     return call->state == CANCELLING ? ABP_FOLLOWS : ABP_OK;
   calls_settle(&ep->calls, slot, event, fate);
-  /* In ABP no handler waits for what it asked, as it does in JSON-RPC. */
-  if (ep->calls.asks) calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
+  /* In ABP no handler waits for the calls that it made, as it does in JSON-RPC. */
+  if (ep->calls.handler_decides) calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }
 
@@ -336,7 +337,7 @@ COLD static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const 
   const uint32_t owed = slot == NO_CALL ? 0 : calls_stop(&ep->calls, slot, EV_CANCEL);
   if (owed & OWE_WORD && !*held) return ANSWER_BUSY;
   if (owed & OWE_WORD) {
-    endpoint_held(ep, *held, slot);
+    endpoint_hold_cancel(ep, *held, slot);
     *held = NULL;
   }
   if (slot != NO_CALL) return endpoint_answer(owed);
@@ -347,7 +348,8 @@ COLD static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const 
 COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length,
                          const struct cancel_text *from) {
   struct held_cancel *held = NULL;
-  if (ep->calls.asks && endpoint_hold(ep, from, &held) != ABP_OK) return ABP_E_MEMORY;
+  if (ep->calls.handler_decides && endpoint_copy_cancel(ep, from, &held) != ABP_OK)
+    return ABP_E_MEMORY;
   ep->answer = (uint8_t)cancel(ep, id, reason, length, &held);
   free(held);
   if (ep->answer) ep->outbox |= 1u << ABP_MSG_CANCEL_RESULT;

@@ -5,7 +5,7 @@
  *
  *   held ──▶ the cancels of all calls, the latest first      (the call has CALL_HAS_CANCELS)
  *   due  ──▶ those of the call whose word has come, the earliest first
- *   said ──▶ those handed out since the last input: their texts are still to be printed
+ *   answered ──▶ those handed out since the last input: their texts are still to be printed
  */
 #include "endpoint.h"
 
@@ -38,15 +38,15 @@ void endpoint_forget_held(abp_endpoint *ep) {
   }
   free_all(ep, &ep->held);
 }
-void endpoint_forget_said(abp_endpoint *ep) { free_all(ep, &ep->said); }
+void endpoint_forget_answered(abp_endpoint *ep) { free_all(ep, &ep->answered); }
 void endpoint_free_cancels(abp_endpoint *ep) {
   free_all(ep, &ep->held);
   free_all(ep, &ep->due);
-  free_all(ep, &ep->said);
+  free_all(ep, &ep->answered);
 }
 
-COLD int endpoint_hold(abp_endpoint *ep, const struct cancel_text *from,
-                       struct held_cancel **cancel) {
+COLD int endpoint_copy_cancel(abp_endpoint *ep, const struct cancel_text *from,
+                              struct held_cancel **cancel) {
   const size_t length = from->id_length + from->target_length;
   *cancel = NULL;
   if (ep->held_bytes + size_of(length) > ep->config.max_text) return ABP_OK;
@@ -60,7 +60,7 @@ COLD int endpoint_hold(abp_endpoint *ep, const struct cancel_text *from,
   return ABP_OK;
 }
 
-COLD void endpoint_held(abp_endpoint *ep, struct held_cancel *cancel, uint32_t slot) {
+COLD void endpoint_hold_cancel(abp_endpoint *ep, struct held_cancel *cancel, uint32_t slot) {
   cancel->call = calls_handle(&ep->calls, slot);
   cancel->next = ep->held;
   ep->held = cancel;
@@ -93,8 +93,8 @@ COLD void endpoint_take_answers(abp_endpoint *ep, const abp_action *owed) {
 COLD void endpoint_next_answer(abp_endpoint *ep, abp_action *action) {
   struct held_cancel *cancel = ep->due;
   ep->due = cancel->next;
-  cancel->next = ep->said;
-  ep->said = cancel;
+  cancel->next = ep->answered;
+  ep->answered = cancel;
   *action = (abp_action){.kind = ABP_SEND,
                          .arg = ABP_MSG_CANCEL_RESULT,
                          .call = cancel->call,

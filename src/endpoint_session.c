@@ -47,7 +47,7 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   ep->outbox &= ~(uint32_t)OUT_SESSION;
   if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
   session->due = 0;
-  session->asked = 0;
+  session->awaits_sign = 0;
   session->suspended = 0;
   if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
     if (ep->config.role == ABP_APP) endpoint_age(ep);
@@ -93,9 +93,9 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   struct session *session = &ep->session;
   const int ready = session->state == ABP_SESSION_READY;
   const int valid = length > 0 && length <= ep->config.max_id;
-  const int again = ready && number_id == session->number_id && length == session->id_length &&
-                    memcmp(id, session->id, length) == 0;
-  const int stays = ready && (again || !ep->config.restart);
+  const int same = ready && number_id == session->number_id && length == session->id_length &&
+                   memcmp(id, session->id, length) == 0;
+  const int stays = ready && (same || !ep->config.restart);
   const int accepted = valid && !stays && session_version_ok(version, version_length);
   char *own = accepted ? copy_of(id, length) : NULL;
   if (accepted && !own) return ABP_E_MEMORY;
@@ -105,12 +105,12 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
     change_session(ep, SE_INITIALIZE);
     set_session_id(ep, own, length); /* the calls of the older session were named by its own */
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
-    session->peer = session->said;
+    session->peer = session->announced;
     session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
     /* One that is refused is no sign of life of the agent whose session this is. */
-    if (again) session_heard(session, ep->calls.now);
-    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
+    if (same) session_heard(session, ep->calls.now);
+    change_session(ep, same ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
     endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
   }
@@ -134,7 +134,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
      * this agent asked for of those holds. */
     features |= ABP_NOTIFICATIONS | ABP_PROGRESS | ABP_ELICITATION;
     session->agreed = features & (session->wanted | ABP_DYNAMIC_CAPABILITIES);
-    session->peer = session->said;
+    session->peer = session->announced;
   }
   change_session(ep, accepted ? SE_ACCEPTED : busy ? SE_BUSY : SE_REFUSED);
   if (accepted) session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
@@ -181,7 +181,7 @@ int endpoint_bye(abp_endpoint *ep, int persisted) {
     endpoint_count(ep, ABP_UNKNOWN_TYPE);
   } else if (persisted) {
     ep->session.suspended = 1;
-    ep->session.asked = 0;
+    ep->session.awaits_sign = 0;
     ep->session.due = 0;
   } else {
     change_session(ep, SE_LOST);

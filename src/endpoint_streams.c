@@ -25,7 +25,7 @@ void endpoint_open_window(abp_endpoint *ep, uint32_t slot, uint32_t chunks, uint
                       .max_bytes = smaller(bytes, ep->config.stream_bytes)};
 }
 
-COLD void endpoint_ask_window(abp_endpoint *ep, uint32_t slot, uint32_t bytes) {
+COLD void endpoint_request_window(abp_endpoint *ep, uint32_t slot, uint32_t bytes) {
   const struct window *peer = &ep->session.peer;
   endpoint_open_window(ep, slot, peer->chunks, smaller(bytes, peer->bytes));
 }

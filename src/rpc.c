@@ -20,12 +20,12 @@ struct dialect {
   /* A notification that stops requests, beside the cancel. It names what they belong to. */
   const char *stop[ABP_STOP_WORDS];
   int32_t closed_code;
-  uint8_t asked;    /* call_event of the peer's cancel */
-  uint8_t gives_up; /* a handler may say by itself that its request is cancelled */
-  uint8_t runs_out; /* and it does by saying that its time ran out */
-  uint8_t closing;  /* abp_outcome that requests are answered with when this side closes */
-  uint8_t leaves;   /* CALL_NO_WAIT if callers do not wait for the answer to what they cancelled */
-  uint8_t reasons;  /* a cancel has a reason */
+  uint8_t on_cancel; /* call_event of the peer's cancel */
+  uint8_t gives_up;  /* a handler may say by itself that its request is cancelled */
+  uint8_t runs_out;  /* and it does by saying that its time ran out */
+  uint8_t closing;   /* abp_outcome that requests are answered with when this side closes */
+  uint8_t no_wait;   /* CALL_NO_WAIT if callers do not wait for the answer to what they cancelled */
+  uint8_t reasons;   /* a cancel has a reason */
   uint8_t null_ids, fraction_ids;
   uint8_t answers_malformed;
   uint8_t unversioned; /* `jsonrpc` may be missing */
@@ -45,7 +45,7 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                           [ABP_STOP_CREATES] = "",
                           [ABP_STOP_WITHDRAWS] = "session/request_permission"},
                  .closed_code = -32097,
-                 .asked = EV_ASK,
+                 .on_cancel = EV_ASK,
                  .gives_up = 1,
                  .runs_out = 1,
                  .closing = ABP_CANCELLED,
@@ -65,7 +65,7 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                           [ABP_STOP_CREATES] = "window/workDoneProgress/create",
                           [ABP_STOP_WITHDRAWS] = ""},
                  .closed_code = -32097,
-                 .asked = EV_ASK,
+                 .on_cancel = EV_ASK,
                  .gives_up = 1,
                  .closing = ABP_CANCELLED,
                  .fraction_ids = 1,
@@ -79,9 +79,9 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                  .timeout_reason = "McpError: MCP error -32001: Request timed out",
                  .stop = {"", "", "", "", "", ""},
                  .closed_code = -32000,
-                 .asked = EV_PEER_ABANDONED,
+                 .on_cancel = EV_PEER_ABANDONED,
                  .closing = ABP_DISCONNECTED,
-                 .leaves = CALL_NO_WAIT,
+                 .no_wait = CALL_NO_WAIT,
                  .reasons = 1},
 };
 
@@ -141,7 +141,7 @@ abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
   calls_number_from(&peer->calls, config->first_number);
   peer->dialect = dialect_of(config->dialect);
   peer->calls.timeout_reason = peer->dialect->timeout_reason;
-  peer->calls.leaves = 1;
+  peer->calls.children_detach = 1;
   peer->max_id = config->max_id;
   set_default(&peer->max_id, ABP_DEFAULT_MAX_ID);
   if (peer->max_id > UINT16_MAX) peer->max_id = UINT16_MAX;
@@ -325,7 +325,7 @@ static void step_each(struct calls *calls, uint32_t flags, enum call_event event
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & (CALL_OUT | flags)) != flags) continue;
-    /* When the connection is lost, no request waits for those below it. */
+    /* When the connection is lost, no request waits for its children. */
     if (event == EV_LOST) calls_disown(calls, slot);
     calls_step(calls, slot, call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY : event);
   }
@@ -368,7 +368,7 @@ int abp_peer_half_closed(abp_peer *peer) {
   peer->closed = 1;
   give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
   step_each(&peer->calls, CALL_OUT, EV_LOST);
-  step_each(&peer->calls, CALL_SUBSCRIPTION, (enum call_event)peer->dialect->asked);
+  step_each(&peer->calls, CALL_SUBSCRIPTION, (enum call_event)peer->dialect->on_cancel);
   return ABP_OK;
 }
 
@@ -395,19 +395,19 @@ int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, u
                      abp_call parent, abp_call *made) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
-  uint32_t slot, above = NO_CALL;
-  if (peer->closed || (parent && !calls_adoptable(calls, parent, &above))) return ABP_E_STATE;
+  uint32_t slot, parent_slot = NO_CALL;
+  if (peer->closed || (parent && !calls_adoptable(calls, parent, &parent_slot))) return ABP_E_STATE;
   if ((timeout_ms || longest_ms) && reserve_patience(peer) != ABP_OK) return ABP_E_MEMORY;
-  uint32_t leaves = peer->dialect->leaves;
-  if (flags & (ABP_WAITS | ABP_LEAVES)) leaves = flags & ABP_LEAVES ? CALL_NO_WAIT : 0;
+  uint32_t no_wait = peer->dialect->no_wait;
+  if (flags & (ABP_WAITS | ABP_LEAVES)) no_wait = flags & ABP_LEAVES ? CALL_NO_WAIT : 0;
   const int status = calls_make(calls, NULL,
-                                leaves | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
+                                no_wait | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
                                     (flags & ABP_REPORTS ? CALL_PROGRESS : 0u) |
                                     (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u) |
                                     (flags & ABP_ROUNDS ? CALL_ROUNDS : 0u),
                                 &slot);
   if (status != ABP_OK) return status;
-  if (above != NO_CALL) table_adopt(&calls->table, above, slot);
+  if (parent_slot != NO_CALL) table_adopt(&calls->table, parent_slot, slot);
   const int longest_first = longest_ms && (!timeout_ms || longest_ms < timeout_ms);
   const uint32_t limit_ms = longest_first ? longest_ms : timeout_ms;
   if (slot < peer->patience_room)
@@ -456,16 +456,16 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   const uint32_t slot = find(peer, id, CALL_OUT);
   if (!is_pending(peer, slot)) return not_pending(peer, slot);
   const struct call *call = table_call(&peer->calls.table, slot);
-  /* Its promise was settled before: only the request above it waits for this. */
-  if (call->state == LEFT) drop(peer, ABP_LATE);
-  const int asks = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
-  if (asks && calls_hold(&peer->calls, slot)) {
+  /* Its promise was settled before: only its parent waits for this. */
+  if (call->state == DETACHED) drop(peer, ABP_LATE);
+  const int needs_input = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
+  if (needs_input && calls_hold(&peer->calls, slot)) {
     peer->report = calls_handle(&peer->calls, slot);
     return ABP_OK;
   }
   /* A value does not help a request whose time has run out, nor a question one that was cancelled.
    */
-  const int fails = asks || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
+  const int fails = needs_input || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
   calls_settle(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE,
                fails && answer == ABP_ANSWER_RESULT    ? ABP_FATE_FINISHED
                : fails && answer == ABP_ANSWER_STOPPED ? ABP_FATE_STOPPED
@@ -485,17 +485,17 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   const uint32_t slot = find(peer, token, CALL_OUT);
   if (slot == NO_CALL || !(table_call(&calls->table, slot)->flags & CALL_PROGRESS))
     return ABP_E_STATE;
-  if (!is_pending(peer, slot) || table_call(&calls->table, slot)->state == LEFT)
+  if (!is_pending(peer, slot) || table_call(&calls->table, slot)->state == DETACHED)
     return not_pending(peer, slot);
   peer->report = calls_handle(calls, slot);
   if (slot >= peer->patience_room) return ABP_OK;
-  struct patience *left = &peer->patience[slot];
+  struct patience *patience = &peer->patience[slot];
   /* Once it is cancelled, its timer is the grace period's. */
-  if (!left->timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
-  const uint64_t until = calls->now + left->timeout_ms;
-  const int latest_first = left->latest && left->latest < until;
-  left->limit_ms = latest_first ? left->longest_ms : left->timeout_ms;
-  table_set_timer(&calls->table, slot, latest_first ? left->latest : until);
+  if (!patience->timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
+  const uint64_t until = calls->now + patience->timeout_ms;
+  const int latest_first = patience->latest && patience->latest < until;
+  patience->limit_ms = latest_first ? patience->longest_ms : patience->timeout_ms;
+  table_set_timer(&calls->table, slot, latest_first ? patience->latest : until);
   return ABP_OK;
 }
 
@@ -543,7 +543,7 @@ int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *r
     peer->calls.reason = reason;
     peer->calls.reason_length = length;
   }
-  calls_step(&peer->calls, slot, (enum call_event)peer->dialect->asked);
+  calls_step(&peer->calls, slot, (enum call_event)peer->dialect->on_cancel);
   return ABP_OK;
 }
 
@@ -560,7 +560,7 @@ static int stop_named(abp_peer *peer, abp_call call, enum call_event event) {
 }
 
 int abp_peer_stop_received(abp_peer *peer, abp_call call) {
-  return stop_named(peer, call, (enum call_event)peer->dialect->asked);
+  return stop_named(peer, call, (enum call_event)peer->dialect->on_cancel);
 }
 
 int abp_peer_withdraw(abp_peer *peer, abp_call call) { return stop_named(peer, call, EV_CLOSE); }

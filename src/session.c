@@ -81,17 +81,17 @@ int session_version_ok(const char *version, size_t length) {
 }
 
 /* Asks the peer for a sign of life. */
-static void ask(struct session *session, uint64_t now, struct session_patience patience,
-                uint32_t *sends) {
+static void ask_for_sign(struct session *session, uint64_t now, struct session_patience patience,
+                         uint32_t *sends) {
   const int alive = (session->agreed & ABP_LIVENESS) != 0;
   *sends |= alive ? SEND(PING) : SEND(PROBE);
-  session->asked = 1;
+  session->awaits_sign = 1;
   session->due = now + (alive ? patience.heartbeat : patience.probe);
 }
 
 void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
                      uint32_t *sends) {
-  if (session->state == READY && !session->asked) ask(session, now, patience, sends);
+  if (session->state == READY && !session->awaits_sign) ask_for_sign(session, now, patience, sends);
   /* What was not there to hear `initialize` may be now: it need not wait for a pause to end. */
   if (session->state == CONNECTING) *sends |= SEND(INITIALIZE);
 }
@@ -99,7 +99,7 @@ void session_suspect(struct session *session, uint64_t now, struct session_patie
 void session_heard(struct session *session, uint64_t now) {
   if (!(session->agreed & ABP_LIVENESS)) return;
   session->heard = now;
-  session->asked = 0;
+  session->awaits_sign = 0;
   if (session->suspended) {
     session->suspended = 0;
     session->due = now;
@@ -108,7 +108,7 @@ void session_heard(struct session *session, uint64_t now) {
 
 void session_probed(struct session *session) {
   if (session->agreed & ABP_LIVENESS) return;
-  session->asked = 0;
+  session->awaits_sign = 0;
   session->due = 0;
 }
 
@@ -134,8 +134,8 @@ enum session_event session_tick(struct session *session, uint64_t now,
   const int stalled = now - session->due > heartbeat;
   if (session->agreed & ABP_LIVENESS && now - session->heard < heartbeat)
     session->due = session->heard + heartbeat;
-  else if (!session->asked || stalled)
-    ask(session, now, patience, sends);
+  else if (!session->awaits_sign || stalled)
+    ask_for_sign(session, now, patience, sends);
   else
     return SE_EXPIRED;
   return SESSION_EVENTS;

@@ -45,13 +45,13 @@ enum parting {
 struct session {
   abp_session state;
   uint32_t wanted, agreed; /* features */
-  struct window said;      /* what a greeting that is read now says of its side's windows, or 0 */
+  struct window announced; /* what a greeting that is read now says of its side's windows, or 0 */
   struct window peer;      /* the same of the peer of this session: it keeps to no smaller ones */
   uint64_t heard;          /* when the peer last said something */
   uint64_t due;            /* when the session's own timer runs out, or 0 */
   uint64_t give_up;        /* agent: when the handshake fails */
   uint32_t pause;          /* agent: until `initialize` is sent again */
-  uint8_t asked;           /* a ping or a probe is out */
+  uint8_t awaits_sign;     /* a ping or a probe is out */
   uint8_t suspended;       /* the peer said that it is frozen */
   uint8_t parting;         /* enum parting */
   uint8_t number_id;       /* `initialize` had a number as its id */

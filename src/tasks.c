@@ -34,7 +34,7 @@ struct abp_tasks {
     uint32_t place;       /* an artifact's, or how many artifacts a task has */
     uint32_t active;      /* runs that have not returned */
     uint32_t uncommitted; /* states that are being stored */
-    uint8_t said;         /* the state as the protocol has it; told, unless it is uncommitted */
+    uint8_t current;      /* the state as the protocol has it; told, unless it is uncommitted */
     uint8_t told;
     uint8_t starts;   /* the oldest state that is uncommitted begins a run */
     uint8_t fate;     /* abp_fate: what became of the work, once an end was decided */
@@ -158,9 +158,9 @@ static int finished(const abp_tasks *tasks, uint32_t slot) {
 static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const enum abp_task_state state = state_of(tasks, slot);
   const struct extra *extra = &tasks->extras[slot];
-  const int asks = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
+  const int waits = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
   if (state == TASK_CANCELING || watch_of(tasks, slot)) return; /* another timer runs */
-  if (asks && extra->run && !extra->active)
+  if (waits && extra->run && !extra->active)
     table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
   else if (extra->lease && !abp_task_ended(state))
     table_set_timer(&tasks->table, slot, extra->lease);
@@ -204,22 +204,22 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   struct task_step step = task_step(before, event);
   const int learns = !extra->fate || extra->fate == ABP_FATE_RUNNING;
   if (step.fate && learns) extra->fate = (uint8_t)fate_of(extra, event, (abp_fate)step.fate);
-  if (!learns || extra->said == ABP_TASK_COMPLETED) step.owed &= (uint16_t)~ABP_TASK_LEARN;
+  if (!learns || extra->current == ABP_TASK_COMPLETED) step.owed &= (uint16_t)~ABP_TASK_LEARN;
   if (step.next == (uint8_t)before && !step.owed) return 0;
   if (!extra->active) step.owed &= (uint16_t)~ABP_TASK_ABORT;
   if (step.next <= ABP_TASK_AUTH_REQUIRED)
-    extra->said = step.next;
+    extra->current = step.next;
   else if (step.owed & ABP_TASK_TELL)
-    extra->said = ABP_TASK_WORKING; /* what a task that is CANCELING tells */
+    extra->current = ABP_TASK_WORKING; /* what a task that is CANCELING tells */
   else if (step.owed & ABP_TASK_COMMIT)
-    extra->said = ABP_TASK_CANCELED;
+    extra->current = ABP_TASK_CANCELED;
   if (step.owed & ABP_TASK_START) extra->run++;
   if (tasks->config.commits && before != TASK_COMMITTING && step.owed & ABP_TASK_TELL) {
     extra->starts |= (step.owed & ABP_TASK_START) != 0;
     extra->uncommitted++;
     step = task_defer(step);
   }
-  if (step.owed & ABP_TASK_TELL) extra->told = extra->said;
+  if (step.owed & ABP_TASK_TELL) extra->told = extra->current;
   if (step.owed & ABP_TASK_START) begin(extra);
   table_call(&tasks->table, slot)->state = step.next;
   set_patience(tasks, slot);
@@ -227,7 +227,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
     forget_artifacts(tasks, slot);
     if (!extra->active) finish(tasks, slot);
   }
-  const int state = step.owed & ABP_TASK_COMMIT ? extra->said : extra->told;
+  const int state = step.owed & ABP_TASK_COMMIT ? extra->current : extra->told;
   return step.owed | state << ABP_TASK_STATE_SHIFT;
 }
 
@@ -246,7 +246,7 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   tasks->live++;
   table_call(&tasks->table, slot)->state = (uint8_t)state;
   struct extra *extra = &tasks->extras[slot];
-  extra->said = extra->told = (uint8_t)state;
+  extra->current = extra->told = (uint8_t)state;
   if (state == ABP_TASK_UNKNOWN) extra->others = HEARD;
   extra->worked = state != ABP_TASK_SUBMITTED;
   *task = handle(tasks, slot);
@@ -294,7 +294,7 @@ static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot != NO_CALL) {
     const struct extra *extra = &tasks->extras[slot];
-    const int ended = abp_task_ended((enum abp_task_state)extra->said);
+    const int ended = abp_task_ended((enum abp_task_state)extra->current);
     if (extra->run == run && !ended && !extra->starts) return slot;
   }
   tasks->dropped++;
@@ -323,7 +323,7 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
                   int what) {
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
-  const int silent = state == tasks->extras[slot].said && !(what & ABP_TASK_NEWS);
+  const int silent = state == tasks->extras[slot].current && !(what & ABP_TASK_NEWS);
   const int verdict = silent ? 0 : step(tasks, slot, (enum task_event)((int)TE_SAYS + (int)state));
   return heard(tasks, slot, verdict, what & ABP_TASK_SNAPSHOT);
 }
@@ -353,14 +353,14 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_tas
 
 abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  if (slot == NO_CALL || tasks->extras[slot].said == ABP_TASK_COMPLETED) return ABP_FATE_NONE;
+  if (slot == NO_CALL || tasks->extras[slot].current == ABP_TASK_COMPLETED) return ABP_FATE_NONE;
   return (abp_fate)tasks->extras[slot].fate;
 }
 
 static abp_fate became(const abp_tasks *tasks, uint32_t slot) {
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct extra *extra = &tasks->extras[slot];
-  if (extra->said == ABP_TASK_COMPLETED) return ABP_FATE_FINISHED;
+  if (extra->current == ABP_TASK_COMPLETED) return ABP_FATE_FINISHED;
   if (extra->others == HEARD) return ABP_FATE_UNKNOWN;
   return extra->fate ? (abp_fate)extra->fate : ABP_FATE_RUNNING;
 }
@@ -422,8 +422,9 @@ abp_fate abp_task_news(abp_tasks *tasks, abp_task task) {
 abp_fate abp_task_doubt(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
   const abp_fate now = became(tasks, slot);
-  const int finished = now == ABP_FATE_FINISHED && (tasks->extras[slot].reader != ANSWERED ||
-                                                    tasks->extras[slot].said != ABP_TASK_COMPLETED);
+  const int finished =
+      now == ABP_FATE_FINISHED &&
+      (tasks->extras[slot].reader != ANSWERED || tasks->extras[slot].current != ABP_TASK_COMPLETED);
   if (!finished && !open(now)) return ABP_FATE_NONE;
   return now;
 }
@@ -437,8 +438,8 @@ int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repe
     table_clear_timer(&tasks->table, slot);
   }
   /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
-  const int asks = grace_ms && works(extra) && !extra->starts;
-  int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
+  const int waits = grace_ms && works(extra) && !extra->starts;
+  int verdict = step(tasks, slot, waits ? TE_ASK : TE_CANCEL);
   if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
     table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
   if ((verdict & TASK_AGAIN) == TASK_AGAIN) verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
@@ -456,9 +457,10 @@ int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting) {
   const uint32_t slot = slot_of(tasks, task);
   const enum abp_task_state state = abp_task_state(tasks, task);
   if (slot == NO_CALL || abp_task_ended(state)) return 0;
-  const int asks = state == ABP_TASK_INPUT_REQUIRED;
-  const int settled = asks || state == ABP_TASK_AUTH_REQUIRED;
-  return ABP_TASK_TELL | (settled ? ABP_TASK_SETTLE : 0) | (asks && !lasting ? ABP_TASK_END : 0);
+  const int needs_input = state == ABP_TASK_INPUT_REQUIRED;
+  const int settled = needs_input || state == ABP_TASK_AUTH_REQUIRED;
+  return ABP_TASK_TELL | (settled ? ABP_TASK_SETTLE : 0) |
+         (needs_input && !lasting ? ABP_TASK_END : 0);
 }
 
 /* --- Artifacts -------------------------------------------------------------------------------- */
@@ -650,7 +652,7 @@ int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state stat
   const int ends = state_of(tasks, slot) == TASK_COMMITTING;
   const int last = ends && extra->uncommitted == 1;
   if (!extra->uncommitted || last != abp_task_ended(state)) return ABP_E_STATE;
-  if (last && extra->said != (uint8_t)state) return ABP_E_STATE;
+  if (last && extra->current != (uint8_t)state) return ABP_E_STATE;
   extra->uncommitted--;
   const enum task_event event = (enum task_event)((int)TE_SAYS + (int)state);
   if (last) return step(tasks, slot, event);

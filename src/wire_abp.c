@@ -128,7 +128,7 @@ static uint32_t read_features(const json_value *payload) {
 }
 
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  ep->session.said = wire_read_window(payload);
+  ep->session.announced = wire_read_window(payload);
   /* A missing version is taken for ours; one that cannot be read is refused. */
   const char *version = json_member(payload, "protocolVersion")
                             ? json_member_text(payload, "protocolVersion")
@@ -144,7 +144,7 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
     endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
   }
-  ep->session.said = wire_read_window(payload);
+  ep->session.announced = wire_read_window(payload);
   const struct json_slice session = json_string(json_member(payload, "sessionId"));
   const char *code = wire_error_code(payload);
   const int busy = code && strcmp(code, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
@@ -170,7 +170,7 @@ static int read_stream_cancel(abp_endpoint *ep, const json_value *payload,
   return abp_cancel_received(ep, &call, reason->text, reason->length);
 }
 
-/* The id of ABP_MSG_PROBE, and the call that it asks to cancel: numbers begin at 1. */
+/* The id of ABP_MSG_PROBE, and the call that it is to cancel: numbers begin at 1. */
 #define PROBE_SUFFIX ".0"
 
 static int is_probe(const abp_endpoint *ep, const abp_id *id) {
@@ -415,11 +415,11 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
                           : answer == ANSWER_NOT_INITIALIZED ? ABP_NOT_INITIALIZED
                           : answer == ANSWER_INVALID         ? ABP_INVALID_ID
                                                              : ABP_NO_ERROR;
-  const char *said = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
+  const char *words = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
   json_add_raw(out, "callId", target.text ? target.text : "\"\"", target.text ? target.length : 2);
   json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
-  if (said && utf8_valid(said, ep->calls.reason_length))
-    json_add_string(out, "reason", said, ep->calls.reason_length);
+  if (words && utf8_valid(words, ep->calls.reason_length))
+    json_add_string(out, "reason", words, ep->calls.reason_length);
   else if (*reason)
     wire_add_text(out, "reason", reason);
   if (!error) return;

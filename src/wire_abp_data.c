@@ -24,7 +24,7 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
 }
 
 /* The parts of a call or a question. Without a name it is refused. */
-static void set_asked(struct wire *wire, const json_value *payload, int call) {
+static void set_request(struct wire *wire, const json_value *payload, int call) {
   abp_body *body = &wire->body;
   const json_value *options = call ? json_member(payload, "options") : payload;
   set_name(wire, payload, call ? "capability" : "method");
@@ -39,8 +39,8 @@ static void set_asked(struct wire *wire, const json_value *payload, int call) {
   wire_source(wire, given(options, "repeats"), &body->repeats, &body->repeats_length);
 }
 
-static int take_asked(abp_endpoint *ep, const json_value *payload, int call, const abp_id *id,
-                      uint32_t flags, abp_error fault) {
+static int take_request(abp_endpoint *ep, const json_value *payload, int call, const abp_id *id,
+                        uint32_t flags, abp_error fault) {
   const abp_body *body = &ep->wire->body;
   const json_value *options = call ? json_member(payload, "options") : payload;
   const struct window window = wire_read_window(options);
@@ -72,7 +72,7 @@ int abp_read(abp_endpoint *ep, const char *text, size_t length) {
   ep->has_message = MESSAGE_READ;
   const int kind = wire_kind(ep);
   if (kind != KIND_CALL && kind != KIND_QUESTION) return ABP_OK;
-  set_asked(ep->wire, json_member(ep->wire->message, "payload"), kind == KIND_CALL);
+  set_request(ep->wire, json_member(ep->wire->message, "payload"), kind == KIND_CALL);
   return 1;
 }
 
@@ -85,7 +85,7 @@ static int take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   if (!fault && !ep->wire->body.name_length) fault = ABP_INVALID_PARAMS;
   switch (kind) {
   case KIND_CALL:
-  case KIND_QUESTION: return take_asked(ep, payload, kind == KIND_CALL, &id, flags, fault);
+  case KIND_QUESTION: return take_request(ep, payload, kind == KIND_CALL, &id, flags, fault);
   case KIND_RESULT:
   case KIND_ANSWER: set_payload(ep->wire, payload); return wire_take_response(ep, payload, &id);
   case KIND_NOTIFICATION: return read_notification(ep, payload);
@@ -121,8 +121,8 @@ const abp_body *abp_received(const abp_endpoint *ep) {
 }
 
 /* The call of the agent's on behalf of which something is asked, or 0: a handler of this app may
- * have called the one that asks, and have ended. */
-static abp_call received_above(const abp_endpoint *ep, uint32_t slot) {
+ * have called the one that the question is from, and have ended. */
+static abp_call received_parent(const abp_endpoint *ep, uint32_t slot) {
   while (slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_LOCAL)
     slot = table_call(&ep->calls.table, slot)->parent;
   return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
@@ -148,8 +148,8 @@ static int print_request(const abp_endpoint *ep, const abp_action *action, const
     json_add_raw(out, "repeats", body->repeats, body->repeats_length);
   }
   if (timeout) json_add_number(out, "timeout", timeout);
-  if (call->flags & CALL_ASKS) {
-    const abp_call about = received_above(ep, call->parent);
+  if (call->flags & CALL_QUESTION) {
+    const abp_call about = received_parent(ep, call->parent);
     if (about) wire_add_call_id(ep, "callId", about);
   }
   if (action->chunks) wire_add_window(out, action->chunks, action->at);

@@ -107,7 +107,7 @@ int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, 
   abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
   /* It took too long: that is an error of the handler's, not of this call's own clock. */
   if (outcome == ABP_TIMED_OUT && !fate)
-    fate = ep->calls.asks ? ABP_FATE_UNKNOWN : ABP_FATE_STOPPED;
+    fate = ep->calls.handler_decides ? ABP_FATE_UNKNOWN : ABP_FATE_STOPPED;
   if (fate == ABP_FATE_RUNNING)
     outcome = ABP_CANCELLED;
   else if (outcome == ABP_CANCELLED && fate == ABP_FATE_UNKNOWN)

@@ -146,15 +146,12 @@ static void put_owed(uint32_t owed) {
 }
 
 static const char *const CALL_STATE_NAMES[CALL_STATES] = {
-    [FREE] = "FREE",           [QUEUED] = "QUEUED",
-    [PREPARING] = "PREPARING", [RUNNING] = "RUNNING",
-    [ASKED] = "ASKED",         [CANCELLING] = "CANCELLING",
-    [UNWINDING] = "UNWINDING", [UNANSWERED] = "UNANSWERED",
-    [RETURNED] = "RETURNED",   [UNWOUND] = "UNWOUND",
-    [WAITING] = "WAITING",     [STOPPING] = "STOPPING",
-    [STOPPED] = "STOPPED",     [LEFT] = "LEFT",
-    [COMPLETED] = "COMPLETED", [CANCELLED] = "CANCELLED",
-    [UNKNOWN] = "UNKNOWN",     [SETTLED] = "SETTLED"};
+    [FREE] = "FREE",           [QUEUED] = "QUEUED",         [PREPARING] = "PREPARING",
+    [RUNNING] = "RUNNING",     [ASKED] = "ASKED",           [CANCELLING] = "CANCELLING",
+    [UNWINDING] = "UNWINDING", [UNANSWERED] = "UNANSWERED", [RETURNED] = "RETURNED",
+    [UNWOUND] = "UNWOUND",     [WAITING] = "WAITING",       [STOPPING] = "STOPPING",
+    [STOPPED] = "STOPPED",     [DETACHED] = "DETACHED",     [COMPLETED] = "COMPLETED",
+    [CANCELLED] = "CANCELLED", [UNKNOWN] = "UNKNOWN",       [SETTLED] = "SETTLED"};
 static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_POSTPONE] = "postpone",
                                                           [EV_BEGIN] = "begin",
@@ -176,7 +173,7 @@ static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_CHILDREN_DONE] = "children done",
                                                           [EV_CANCEL_NO_WAIT] = "cancel, no wait",
                                                           [EV_STOP_SILENTLY] = "stop silently",
-                                                          [EV_LEAVE] = "leave",
+                                                          [EV_DETACH] = "detach",
                                                           [EV_CHUNK] = "chunk",
                                                           [EV_READ] = "read",
                                                           [EV_CREDIT] = "credit",

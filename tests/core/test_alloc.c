@@ -180,7 +180,7 @@ static int finish(abp_endpoint *ep) { return abp_finish(ep, received, ABP_COMPLE
 static int finish_cancelled(abp_endpoint *ep) { return abp_finish(ep, received, ABP_CANCELLED); }
 /* An app that is not ours is asked, and the cancel waits for its word. */
 static int ask(abp_endpoint *ep) {
-  ep->calls.asks = 1;
+  ep->calls.handler_decides = 1;
   return hear(ep, MESSAGE("capabilities/cancel", "[1]", "\"callId\":\"c\""));
 }
 static int ask_and_finish(abp_endpoint *ep) {

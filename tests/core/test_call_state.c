@@ -39,7 +39,7 @@ static void a_completed_call_answers_false_for_ever(void **state) {
 static void no_cancel_is_left_without_an_answer(void **state) {
   (void)state;
   for (int from = QUEUED; from <= CANCELLED; from++) {
-    if (from >= WAITING && from <= LEFT) continue;
+    if (from >= WAITING && from <= DETACHED) continue;
     if (from == RETURNED || from == UNWOUND) continue; /* in which no call of ABP stays */
     assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ANSWERS | OWE_WORD));
   }
@@ -187,11 +187,11 @@ static void a_call_that_was_asked_to_stop_ends_as_its_handler_says(void **state)
   }
 }
 
-/* Its maker is told at once, and of nothing that comes later; the call above it waits on. */
+/* Its maker is told at once, and of nothing that comes later; its parent waits on. */
 static void what_a_stopped_handler_asked_for_is_settled_before_its_answer(void **state) {
   (void)state;
   for (int from = WAITING; from <= STOPPING; from++) {
-    const struct call_step left = call_step((enum call_state)from, EV_LEAVE);
+    const struct call_step left = call_step((enum call_state)from, EV_DETACH);
     assert_true(left.owed & OWE_SETTLE);
     assert_int_equal((left.owed & OWE_CANCEL) != 0, from == WAITING);
     assert_false(call_is_over((enum call_state)left.next));

@@ -690,7 +690,7 @@ static int deliver(struct world *w, enum side side) {
   const abp_id id = text_of(w, message.id, text);
   const abp_id about = text_of(w, message.about, more);
   endpoint_enter(ep);
-  if (w->bounds.told) ep->session.said = w->peer[!side].window;
+  if (w->bounds.told) ep->session.announced = w->peer[!side].window;
   switch (message.kind) {
   case INITIALIZE:
     endpoint_initialize(ep, id.text, id.length, 0, message.arg ? "x" : "0.1", message.arg ? 1 : 3,

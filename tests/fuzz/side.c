@@ -148,7 +148,7 @@ static void hear(struct side *side, const abp_action *action) {
   const uint32_t bit = 1u << action->kind;
   REQUIRE(!(call->said & bit) || bit & OF_STREAMS);
   REQUIRE(!(action->kind == ABP_RESULT && action->arg == ABP_COMPLETED &&
-            call->said & 1u << ABP_ABORT && !side->endpoint->calls.asks));
+            call->said & 1u << ABP_ABORT && !side->endpoint->calls.handler_decides));
   REQUIRE(!finished || (action->arg >= ABP_COMPLETED && action->arg <= ABP_DISCONNECTED));
   REQUIRE(action->kind != ABP_SETTLE || action->released);
   call->said |= bit;

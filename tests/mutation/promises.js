@@ -157,8 +157,8 @@ export const FAULTS = [
     room: 'session',
     promise: 'another agent does not take over the session of the first',
     file: 'src/endpoint_session.c',
-    from: 'const int stays = ready && (again || !ep->config.restart);',
-    to: 'const int stays = ready && again;',
+    from: 'const int stays = ready && (same || !ep->config.restart);',
+    to: 'const int stays = ready && same;',
     by: 'tests/node/hostile.test.js',
   },
   {

@@ -13,9 +13,7 @@ import { failedBy } from './messages.js';
 import { callMessage, readOrdinary, responseMessage } from './ordinary.js';
 import { reasonUnsent, warnUnsent } from './unsent.js';
 
-/** @import { Call } from '../session/call.js' */
-/** @import { Endpoint } from '../session/endpoint.js' */
-/** @import { MessageKind } from '../transports/transport.js' */
+/** @import { Amount, Call, Endpoint, Line, MessageKind, Sink } from '../types/line.js' */
 
 /**
  * What a peer says of a stream.
@@ -32,7 +30,10 @@ const countOf = (value) => (typeof value === 'number' ? value : -1);
 export const numberOf = (key) =>
   typeof key === 'number' && key >>> 0 === key ? /** @type {abp.CallNumber} */ (key) : 0;
 
-/** Says everything in messages of its own. */
+/**
+ * Says everything in messages of its own.
+ * @implements {Line}
+ */
 export class MessageLine {
   /** Collects what goes in frames. @type {FrameWriter | undefined} */
   writer = undefined;
@@ -45,7 +46,7 @@ export class MessageLine {
   /**
    * Makes a call, or asks a question.
    * @param {Call} call
-   * @param {[number, number]} [window] chunks and bytes of its stream
+   * @param {Amount} [window] of its stream
    */
   request(call, window) {
     const { core, role } = this.endpoint;
@@ -126,7 +127,7 @@ export class MessageLine {
   /**
    * Says how much of a stream was read.
    * @param {Call} call
-   * @param {[number, number]} amount chunks and bytes
+   * @param {Amount} amount
    */
   credit(call, amount) {
     this.control(this.endpoint.core.print({}, abp.CREDIT, call.handle, amount));
@@ -145,7 +146,7 @@ export class MessageLine {
   /**
    * Reads what has come.
    * @param {unknown} data
-   * @param {Endpoint} sink gives it to the core
+   * @param {Sink} sink gives it to the core
    */
   receive(data, sink) {
     if (Array.isArray(data) || typeof data === 'string')
@@ -156,7 +157,7 @@ export class MessageLine {
   /**
    * @protected
    * @param {unknown} message
-   * @param {Endpoint} sink
+   * @param {Sink} sink
    */
   readMessage(message, sink) {
     // The core need not read those of an ordinary call.
@@ -229,7 +230,7 @@ export class FrameLine extends MessageLine {
   /**
    * @override
    * @param {Call} call
-   * @param {[number, number]} [window]
+   * @param {Amount} [window]
    */
   request(call, window) {
     const { name, params, options, key } = call;
@@ -312,7 +313,7 @@ export class FrameLine extends MessageLine {
   /**
    * @override
    * @param {Call} call
-   * @param {[number, number]} amount
+   * @param {Amount} amount
    */
   credit(call, amount) {
     if (call.key) this.writer.add(FrameKind.CREDIT, call.key, ...amount);
@@ -334,7 +335,7 @@ export class FrameLine extends MessageLine {
   /**
    * @override
    * @param {unknown} data
-   * @param {Endpoint} sink
+   * @param {Sink} sink
    */
   receive(data, sink) {
     const isMessage = !Array.isArray(data) && typeof data !== 'string';
@@ -351,7 +352,7 @@ export class FrameLine extends MessageLine {
 
   /**
    * Reads an entry.
-   * @param {Endpoint} sink
+   * @param {Sink} sink
    * @param {unknown} kind
    * @param {any} key
    * @param {any} a
@@ -370,7 +371,7 @@ export class FrameLine extends MessageLine {
 
   /**
    * Reads an entry that is not of a call that succeeds.
-   * @param {Endpoint} sink
+   * @param {Sink} sink
    * @param {unknown} kind
    * @param {any} key
    * @param {any} a
@@ -457,7 +458,7 @@ export class FrameLine extends MessageLine {
 /**
  * Whether a call says no more than its name and params.
  * @param {Call} call
- * @param {[number, number]} [window] of its stream
+ * @param {Amount} [window] of its stream
  */
 const isOrdinary = ({ options }, window) =>
   !options.onProgress &&

@@ -454,21 +454,25 @@ export class Client {
     const options = given ?? EMPTY;
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
-    const odd = misfit(options, CALL_OPTIONS);
-    const isSound =
-      typeof name === 'string' &&
-      more === undefined &&
-      (input === undefined || isStream(input)) &&
-      (!streams || isHighWaterMark(options.highWaterMark)) &&
-      !(retry && (streams || transfer)) &&
-      (key === undefined || (key && !streams && (this.features.outcomes || !this.connected))) &&
-      !(odd && misfit(options, CALL_OPTIONS, 'anything'));
-    if (!isSound)
-      return development().then(({ checkCall }) =>
-        unstarted(checkCall(name, options, stream, CALL_OPTIONS, more)),
+    const odd = given !== undefined && misfit(given, CALL_OPTIONS);
+    // All that keeps a call from being made. js/common/dev/check-agent.js has the words for each, in this order.
+    const mistakes = [
+      typeof name !== 'string',
+      more !== undefined,
+      input !== undefined && !isStream(input),
+      streams && !isHighWaterMark(options.highWaterMark),
+      odd && misfit(given, CALL_OPTIONS, 'anything'),
+      key !== undefined && !key,
+      key && streams,
+      retry && (streams || transfer),
+      key && this.connected && !this.#endpoint.has(abp.OUTCOMES),
+    ];
+    if (mistakes.some(Boolean))
+      return development().then((dev) =>
+        unstarted(dev.checkCall(mistakes, given, stream, CALL_OPTIONS)),
       );
     // A name that nothing reads is worth a warning, for which the call does not wait.
-    if (odd) tell((dev) => dev.warnOfUnread('a call', options, CALL_OPTIONS));
+    if (odd) tell((dev) => dev.checkCall(mistakes, given, stream, CALL_OPTIONS));
     if (retry) return this.#callAgain(name, kept(params), options);
     if (!streams) return this.#call(name, params, options);
     const endpoint = this.#endpoint;

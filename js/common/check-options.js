@@ -34,9 +34,9 @@ function isOf(kind, value) {
  * @returns {string | undefined} its name; `options` if these are none
  */
 export function misfit(options, kinds, otherwise) {
-  options ??= {};
+  options = Object(options);
   // A context has a signal. A signal in the place of options, as `addEventListener` has it, would be read as options without one.
-  if (!isRecord(options) && !('signal' in Object(options))) return 'options';
+  if (!isRecord(options) && !('signal' in options)) return 'options';
   return Object.keys(options).find(
     (name) => !isOf(/** @type {string} */ (getOwn(kinds, name)) ?? otherwise, options[name]),
   );
@@ -71,18 +71,22 @@ export function requireValues(who, options, kinds) {
 }
 
 /**
- * Throws unless what stands behind params are options, and nothing else: `sum(1, 2)` was meant as `sum([1, 2])`.
- * @param {string} who whose options they are @param {string} form how it is written @param {any[]} rest what stands there
+ * The error of a call behind whose params something else stands than options: `sum(1, 2)` was meant as `sum([1, 2])`.
+ * @param {string} who whose options they are @param {string} form how it is written @param {boolean} isMore whether it stands behind options
  */
-export function requireForm(who, form, [options, ...more]) {
-  const isOne = more.every((each) => each === undefined);
-  if (isOne && misfit(options, {}, 'anything') === undefined) return;
-  const why = isOne
-    ? `options of ${who} must be an object`
-    : `${who} takes nothing after its options`;
+export function formError(who, form, isMore) {
+  const why = isMore
+    ? `${who} takes nothing after its options`
+    : `options of ${who} must be an object`;
   const hint =
     'where params is one value, such as [1, 2] or { a: 1, b: 2 } (docs/errors.md#several-params)';
-  throw new AbpError('INVALID_PARAMS', `${why}: write ${form}, ${hint}`);
+  return new AbpError('INVALID_PARAMS', `${why}: write ${form}, ${hint}`);
+}
+
+/** Throws it where it is due. @param {string} who whose options they are @param {string} form @param {any[]} rest what stands behind params */
+export function requireForm(who, form, [options, ...more]) {
+  const isMore = more.some((each) => each !== undefined);
+  if (isMore || misfit(options, {}, 'anything')) throw formError(who, form, isMore);
 }
 
 /**

@@ -450,6 +450,54 @@ describe('an option of a wrong type is refused:', () => {
   }
 });
 
+describe('a call that breaks a rule is refused, and does not run:', () => {
+  const stream = () => new ReadableStream();
+  /** In the order of the rules: a call that breaks that one alone, and what is said of it. */
+  const RULES = [
+    [[7], /^call needs the name of a capability$/],
+    [['x', 1, {}, 2], /^a call takes nothing after its options: /],
+    [['x', 1, { input: {} }], /^input of a call must be an async iterable or a ReadableStream$/],
+    [
+      ['x', 1, { input: stream(), highWaterMark: 1.5 }],
+      /^highWaterMark of a stream must be a whole number of bytes, at least 1$/,
+    ],
+    [['x', 1, { onProgress: 'on' }], /^onProgress of a call must be a function$/],
+    [['x', 1, { idempotencyKey: '' }], /^idempotencyKey of a call must be a string of 1 to 256 /],
+    [
+      ['x', 1, { input: stream(), idempotencyKey: 'k' }],
+      /^a stream cannot have an idempotencyKey: /,
+    ],
+    [['x', 1, { transfer: [], retry: true }], /input or transfer cannot be retried: /],
+    [['x', 1, { idempotencyKey: 'k' }], /^The app does not support idempotencyKey /],
+  ];
+  const source = readFileSync(new URL('../../js/agent/client.js', import.meta.url), 'utf8');
+  const [, list] = source.match(/\n    const mistakes = \[\n([^]*?)\n    \];\n/);
+
+  test('there is no other rule', () => {
+    assert.equal(list.split('\n').length, RULES.length);
+  });
+
+  for (const [i, [args, words]] of RULES.entries())
+    test(`${words}`, async () => {
+      const ran = mock.fn();
+      const client = await pair({ x: ran }, { upgrade: 'none' });
+      const calling = client.call(...args);
+      if (i < RULES.length - 1)
+        await assert.rejects(calling, {
+          code: 'INVALID_PARAMS',
+          message: words,
+          outcome: 'unstarted',
+        });
+      else {
+        // What another app would do is no mistake of the program.
+        const { error, metadata } = await calling;
+        assert.match(error.message, words);
+        assert.deepEqual([error.code, metadata.outcome], ['NOT_SUPPORTED', 'unstarted']);
+      }
+      assert.equal(ran.mock.callCount(), 0);
+    });
+});
+
 describe('several params in a row are refused, with the form that was meant:', () => {
   const hint =
     'where params is one value, such as [1, 2] or { a: 1, b: 2 } (docs/errors.md#several-params)';

@@ -4,10 +4,17 @@
  */
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
-import { isStream } from '../transfer.js';
-import { ENDING, isHighWaterMark, requireForm, requireOptions } from '../check-options.js';
+import {
+  ENDING,
+  formError,
+  misfit,
+  mistyped,
+  requireForm,
+  requireOptions,
+} from '../check-options.js';
 import { badHighWaterMark } from '../value-size.js';
 import { exactOrigin, originOf } from '../origins.js';
+import { warnOfUnread } from './unread-options.js';
 
 /** @import { Kinds } from '../check-options.js' */
 
@@ -23,12 +30,15 @@ const RECONNECTING = {
  */
 const originIn = (url) => safely(() => originOf(new URL(String(url)).origin));
 
+/** @param {string} why */
+const invalid = (why) => new AbpError('INVALID_PARAMS', why);
+
 /**
  * @param {unknown} wrong
  * @param {string} why
  */
 function refuseIf(wrong, why) {
-  if (wrong) throw new AbpError('INVALID_PARAMS', why);
+  if (wrong) throw invalid(why);
 }
 
 /**
@@ -72,33 +82,48 @@ export function signalOf(options) {
   return options.signal;
 }
 
-/**
- * @param {unknown} name
- * @param {any} options of a call
- * @param {unknown} streams what reads its chunks, if something does
- * @param {Kinds} kinds
- * @param {unknown} [more] what stands behind the options
- * @returns {AbpError} why the call cannot be made, of one that cannot
- * @throws {AbpError} INVALID_PARAMS, where the program is wrong
- */
-export function checkCall(name, options, streams, kinds, more) {
-  try {
-    return refusal(name, options, streams, kinds, more);
-  } catch (error) {
-    throw error instanceof AbpError ? AbpError.from(error, UNSTARTED) : error;
-  }
-}
+/** @param {string} method */
+const formOf = (method) => `${method}(name, params, { signal })`;
+
+/** @param {string} method */
+const nameError = (method) => invalid(`${method} needs the name of a capability`);
 
 /**
- * @param {string} who
- * @param {string} method
- * @param {unknown} name of the capability
- * @param {...unknown} rest what stands behind the params
- * @throws {AbpError} INVALID_PARAMS
+ * Says what is wrong with a call, or warns of options that nothing reads if it can be made.
+ * @param {unknown[]} mistakes that the client looks for (js/agent/client.js): each is truthy if the call makes it
+ * @param {any} options of the call
+ * @param {unknown} stream what reads its chunks, if something does
+ * @param {Kinds} kinds
+ * @returns {AbpError | undefined} why the call cannot be made, though the program is right
+ * @throws {AbpError} INVALID_PARAMS, where the program is wrong
  */
-function checkForm(who, method, name, ...rest) {
-  refuseIf(typeof name !== 'string', `${method} needs the name of a capability`);
-  requireForm(who, `${method}(name, params, { signal })`, rest);
+export function checkCall(mistakes, options, stream, kinds) {
+  const mistake = mistakes.findIndex(Boolean);
+  if (mistake < 0) return void warnOfUnread('a call', options, kinds);
+  const method = stream ? 'stream' : 'call';
+  const form = formOf(method);
+  const name = misfit(options, kinds, 'anything') ?? '';
+  const errors = [
+    nameError(method),
+    formError('a call', form, true),
+    invalid('input of a call must be an async iterable or a ReadableStream'),
+    badHighWaterMark(),
+    name === 'options'
+      ? formError('a call', form, false)
+      : mistyped('a call', name, `${kinds[name]}`),
+    invalid('idempotencyKey of a call must be a string of 1 to 256 characters'),
+    invalid('a stream cannot have an idempotencyKey: what was streamed is not kept'),
+    invalid(
+      'a stream, or a call with input or transfer cannot be retried: what was read or moved is gone',
+    ),
+    new AbpError(
+      'NOT_SUPPORTED',
+      'The app does not support idempotencyKey (docs/agents.md#again-safely)',
+    ),
+  ];
+  const error = errors[mistake];
+  if (error.code === 'NOT_SUPPORTED') return error;
+  throw AbpError.from(error, { metadata: { outcome: 'unstarted' } });
 }
 
 /**
@@ -108,36 +133,7 @@ function checkForm(who, method, name, ...rest) {
  * @param {unknown} more what stands behind them
  */
 export function checkNested(name, options, more) {
-  checkForm('call', 'call', name, options, more);
+  if (typeof name !== 'string') throw nameError('call');
+  requireForm('call', formOf('call'), [options, more]);
   requireOptions('call', options, ENDING, true);
-}
-
-/** What callers are told of a call that is refused here. */
-const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
-
-/** @type {typeof checkCall} */
-function refusal(name, options, streams, kinds, more) {
-  const { input, retry, transfer, idempotencyKey, highWaterMark } = options ?? {};
-  checkForm('a call', streams ? 'stream' : 'call', name, options, more);
-  refuseIf(
-    input !== undefined && !isStream(input),
-    'input of a call must be an async iterable or a ReadableStream',
-  );
-  if (!isHighWaterMark(highWaterMark)) throw badHighWaterMark();
-  requireOptions('a call', options, kinds);
-  refuseIf(
-    idempotencyKey !== undefined && !idempotencyKey,
-    'idempotencyKey of a call must be a string of 1 to 256 characters',
-  );
-  refuseIf(
-    idempotencyKey && (input || streams),
-    'a stream cannot have an idempotencyKey: what was streamed is not kept',
-  );
-  refuseIf(retry && input, 'a call with input cannot be retried: some of it may have been read');
-  refuseIf(retry && streams, 'a stream cannot be retried: its chunks may have been read');
-  refuseIf(retry && transfer, 'a call with transfer cannot be retried: its params were moved');
-  return new AbpError(
-    'NOT_SUPPORTED',
-    'The app does not support idempotencyKey (docs/agents.md#again-safely)',
-  );
 }

@@ -1,4 +1,7 @@
-/** What an agent answers to its app: to a question, or to a handler that reads what is streamed to it. Loaded when the first comes. */
+/**
+ * What an agent answers to its app: to a question, or to a handler that reads what is streamed to
+ * it. Loaded when the first comes.
+ */
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { INPUT, elicitationMethod, readResponse } from '../wire/messages.js';
 

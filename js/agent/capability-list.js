@@ -15,7 +15,8 @@ const MAX_NAME_LENGTH = 256;
  * @property {any} [inputSchema] JSON Schema of the params
  * @property {any} [outputSchema] JSON Schema of the data
  * @property {any} [annotations] hints for MCP clients
- * @property {{ type: string, description: string, met: boolean, resolution?: string }[]} [requirements]
+ * @property {{ type: string, description: string, met: boolean, resolution?: string }[]}
+ *   [requirements]
  * @property {Record<string, boolean>} [features]
  * @property {boolean} [experimental]
  * @property {boolean} [deprecated]
@@ -24,10 +25,16 @@ const MAX_NAME_LENGTH = 256;
  * @property {any} [browserRequirement] which browsers support it, in the protocol's form
  */
 
-/** @param {unknown} name @returns {name is string} */
+/**
+ * @param {unknown} name
+ * @returns {name is string}
+ */
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
-/** They are kept by name. @extends {Map<string, CapabilityInfo>} */
+/**
+ * They are kept by name.
+ * @extends {Map<string, CapabilityInfo>}
+ */
 export class CapabilityList extends Map {
   /**
    * Whether a capability says that it may run twice.

@@ -32,10 +32,18 @@ import { transportTo } from '../transports/worker.js';
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
-/** What waits, for code or for another attempt, is a copy. @param {unknown} params @param {Transferable[]} [transfer] what is moved of them */
-const kept = (params, transfer) => (transfer ? params : cloneOf(params));
+/**
+ * What waits, for code or for another attempt, is a copy.
+ * @param {unknown} params
+ * @param {Transferable[]} [transfer] what is moved of them
+ */
+const copyUnlessMoved = (params, transfer) => (transfer ? params : cloneOf(params));
 
-/** Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little can be read. @param {any} target */
+/**
+ * Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little
+ * can be read.
+ * @param {any} target
+ */
 const isTarget = (target) =>
   typeof target === 'function' ||
   safely(
@@ -47,8 +55,16 @@ const isTarget = (target) =>
 
 /** The features, in the order of their bits in `abp_feature`. */
 const FEATURES = /** @type {const} */ ([
-  ...['notifications', 'progress', 'elicitation', 'dynamicCapabilities', 'port'],
-  ...['frames', 'liveness', 'streams', 'outcomes', 'text'],
+  'notifications',
+  'progress',
+  'elicitation',
+  'dynamicCapabilities',
+  'port',
+  'frames',
+  'liveness',
+  'streams',
+  'outcomes',
+  'text',
 ]);
 /** @typedef {typeof FEATURES[number]} FeatureName What both sides may agree on. */
 
@@ -75,57 +91,71 @@ const OPTIONS = {
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
-/** @import { Way } from './retry.js' */
+/** @import { Route } from './retry.js' */
 
-/** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
+/**
+ * @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What
+ *   `connect` is given.
+ */
 
 /**
  * @typedef {object} AgentOptions What an agent says to its app, and what it wants to be called for.
- * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
- *   iframe, which must run this library too: only what it says through its own port is believed
+ * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a
+ *   sandboxed iframe, which must run this library too: only what it says through its own port is
+ *   believed
  * @property {{ name: string, version: string }} agent who calls
  * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000); 0 is never
  * @property {AbortSignal} [signal] cancels the first handshake
  * @property {string[]} [requestedCapabilities] a hint to the app
- * @property {string} [owner] a secret by which this app knows the agent again, in another session and after a reload (one is made for each
- *   client). Whoever has it can ask what became of the agent's calls
+ * @property {string} [owner] a secret by which this app knows the agent again, in another session
+ *   and after a reload (one is made for each client). Whoever has it can ask what became of the
+ *   agent's calls
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
- * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when the
- *   app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
- * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
- * @property {(event: string, data: any) => void} [onNotification] called with the app's own notifications
+ * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when
+ *   the app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
+ * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long
+ *   messages may be
+ * @property {(event: string, data: any) => void} [onNotification] called with the app's own
+ *   notifications
  * @property {(info: any) => void} [onProgress] progress that no call here asked for
- * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => unknown} [onElicitation]
- *   answers the app's questions: return the data, or the protocol's response `{ success, data?, error?, cancelled? }`;
- *   throw to decline (an `AbortError` says cancelled)
- * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged] called with the names when the app has other capabilities
+ * @property {(request: { method: string, params: any, timeout?: number },
+ *   context: { signal: AbortSignal }) => unknown} [onElicitation] answers the app's questions:
+ *   return the data, or the protocol's response `{ success, data?, error?, cancelled? }`; throw to
+ *   decline (an `AbortError` says cancelled)
+ * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void}
+ *   [onCapabilitiesChanged] called with the names when the app has other capabilities
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
- * @property {boolean | import('./retry.js').Reconnecting} [reconnect] whether a new session is begun by itself after one was
- *   lost (false). Calls that were pending settle all the same
- * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an error, none will, unless the
- *   app's iframe loads a document again
+ * @property {boolean | import('./retry.js').Reconnecting} [reconnect] whether a new session is
+ *   begun by itself after one was lost (false). Calls that were pending settle all the same
+ * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an
+ *   error, none will, unless the app's iframe loads a document again
  */
 
-/** @typedef {AttemptOptions & import('../session/call.js').RequestOptions} CallOptions What `call` and `stream` may be given. */
+/**
+ * @typedef {AttemptOptions & import('../session/call.js').RequestOptions} CallOptions What `call`
+ *   and `stream` may be given.
+ */
 
 /**
  * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
- * @property {number} [highWaterMark] of a stream: bytes that may come ahead of its reader, a whole number from 1 (what `limits.streamBytes`
- *   of both sides allow, which is also the most). See docs/streams.md#backpressure
- * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
- *   context. It ends with the call
- * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
- *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. What may have
- *   run is made again only if its capability says that it may run twice (`idempotent`, `readOnly`), or to the memory that knows its
- *   key (`client.memory`)
+ * @property {number} [highWaterMark] of a stream: bytes that may come ahead of its reader, a whole
+ *   number from 1 (what `limits.streamBytes` of both sides allow, which is also the most). See
+ *   docs/streams.md#backpressure
+ * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the
+ *   handler, which reads it as `input` of its context. It ends with the call
+ * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error
+ *   is `retryable`, after `retryAfter` if the app says so (false). `timeout` and `signal` are for
+ *   all attempts together. What may have run is made again only if its capability says that it may
+ *   run twice (`idempotent`, `readOnly`), or to the memory that knows its key (`client.memory`)
  */
 
 /**
  * @typedef {object} OutcomeOptions How an outcome is asked for.
- * @property {boolean} [settled] whether the answer waits until the handler has returned, and for a session in which it can be asked
- *   (false)
+ * @property {boolean} [settled] whether the answer waits until the handler has returned, and for a
+ *   session in which it can be asked (false)
  * @property {AbortSignal} [signal] ends the waiting
- * @property {number} [timeout] ms that it may take; 0 is no limit (60000 for a session, and as many for an app that says nothing)
+ * @property {number} [timeout] ms that it may take; 0 is no limit (60000 for a session, and as many
+ *   for an app that says nothing)
  */
 
 /**
@@ -135,33 +165,36 @@ const OPTIONS = {
 
 /**
  * What leads to an app: a port, a worker, or a transport of another kind.
- * @typedef {MessagePort | AnyWorker | SharedWorker | import('../transports/transport.js').Transport} ConnectTarget
+ * @typedef {MessagePort | AnyWorker | SharedWorker
+ *   | import('../transports/transport.js').Transport} ConnectTarget
  */
 
 /**
- * Opens a connection to the app. It is called once for each session; the connection is closed with the session, and a
- * worker is terminated.
- * @typedef {(() => ConnectTarget | Promise<ConnectTarget>) & { iframe?: HTMLIFrameElement }} Opener `iframe` is where the app is, if it
- *   is in one
+ * Opens a connection to the app. It is called once for each session; the connection is closed with
+ * the session, and a worker is terminated.
+ * @typedef {(() => ConnectTarget | Promise<ConnectTarget>) & { iframe?: HTMLIFrameElement }} Opener
+ *   `iframe` is where the app is, if it is in one
  */
 
 /**
  * Connects to an app that is not in an iframe, and so needs no `origin`.
- * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned
- * @overload
- * @param {ConnectTarget | Opener} target where the app is: a port or worker, or a function that opens a transport for each
- *   session
+ * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose`
+ *   returned @overload
+ * @param {ConnectTarget | Opener} target where the app is: a port or worker, or a function that
+ *   opens a transport for each session
  * @param {ConnectOptions} options who calls (`agent`), and how
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  */
 /**
- * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a function opens.
- * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned, or an object
- *   type with a function for each capability. Nothing is checked at run time
- * @overload
- * @param {HTMLIFrameElement | ConnectTarget | Opener} target where the app is: its iframe, port or worker, or a function
- *   that opens a transport for each session
- * @param {ConnectOptions & { origin: string }} options who calls (`agent`), and the app's exact origin
+ * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over
+ * whatever a function opens.
+ * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose`
+ *   returned, or an object type with a function for each capability. Nothing is checked at run time
+ *   @overload
+ * @param {HTMLIFrameElement | ConnectTarget | Opener} target where the app is: its iframe, port or
+ *   worker, or a function that opens a transport for each session
+ * @param {ConnectOptions & { origin: string }} options who calls (`agent`), and the app's exact
+ *   origin
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  * @example
  * const client = await connect(iframe, {
@@ -169,7 +202,11 @@ const OPTIONS = {
  *   agent: { name: 'my-agent', version: '1.0' },
  * });
  */
-/** @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options @returns {Promise<Client>} */
+/**
+ * @param {HTMLIFrameElement | ConnectTarget | Opener} target
+ * @param {ConnectOptions} options
+ * @returns {Promise<Client>}
+ */
 export async function connect(target, options) {
   const { agent, origin, reconnect, limits } = options ?? {};
   const leads = isTarget(target);
@@ -193,45 +230,72 @@ export async function connect(target, options) {
  * @template [App=any] what it knows of the app; see {@link connect}
  */
 export class Client {
-  /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
+  /**
+   * The app that answered.
+   * @type {{ id: string, name: string, version: string, description?: string } | undefined}
+   */
   app = undefined;
   /** The id of the latest session. @type {string | undefined} */
   sessionId = undefined;
   /**
-   * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
-   * key is known. undefined if the app does not say. See docs/agents.md#again-safely
+   * What remembers the keys of calls in this session: its id, the same wherever a key would be
+   * known again, and for how many ms a key is known. undefined if the app does not say. See
+   * docs/agents.md#again-safely
    * @type {{ id: string, rememberFor: number } | undefined}
    */
   memory = undefined;
-  /** Of the last session that began, which may have ended. Before there was one nobody has the client. @type {Endpoint} */
+  /**
+   * Of the last session that began, which may have ended. Before there was one nobody has the
+   * client.
+   * @type {Endpoint}
+   */
   #endpoint = /** @type {any} */ (undefined);
   /** Stops watching the app's iframe, or this page. */
   #unwatch = () => {};
-  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
+  /**
+   * Ends the handshake, while it is under way.
+   * @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)}
+   */
   #settle;
   #capabilities = new CapabilityList();
-  /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
+  /**
+   * Listeners for progress whose token the caller chose.
+   * @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>}
+   */
   #onProgress = new Map();
   #options;
   #observers;
   #owner;
-  /** @type {Way} */
-  #way;
+  /** @type {Route} */
+  #route;
   /** Whether it was closed since a session began last. */
   #closed = false;
-  /** Settles when the calls have begun that wait for what streams need. @type {Promise<unknown> | undefined} */
+  /**
+   * Settles when the calls have begun that wait for what streams need.
+   * @type {Promise<unknown> | undefined}
+   */
   #beginning;
 
-  /** Use {@link connect}. @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options */
+  /**
+   * Use {@link connect}.
+   * @param {HTMLIFrameElement | ConnectTarget | Opener} target
+   * @param {ConnectOptions} options
+   */
   constructor(target, options) {
     const { origin, owner = secret(), timeout = 10_000, reconnect } = options;
     const iframe = 'contentWindow' in target ? target : undefined;
     this.#options = options;
     this.#owner = owner;
-    this.#way = {
-      ...{ target, iframe, limit: milliseconds(timeout), patience: reconnect },
+    this.#route = {
+      target,
+      iframe,
       origin: iframe && (originOf(origin) ?? OPAQUE),
-      ...{ attempt: new AbortController(), waiting: [], failures: 0, since: -Infinity },
+      limit: milliseconds(timeout),
+      patience: reconnect,
+      attempt: new AbortController(),
+      waiting: [],
+      failures: 0,
+      since: -Infinity,
     };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The option of this name; it may be replaced at any time, as those that follow. */
@@ -253,7 +317,10 @@ export class Client {
     return this.#endpoint?.ready ?? false;
   }
 
-  /** What both sides agreed on. @returns {Record<FeatureName, boolean>} */
+  /**
+   * What both sides agreed on.
+   * @returns {Record<FeatureName, boolean>}
+   */
   get features() {
     const has = (/** @type {FeatureName} */ name, /** @type {number} */ i) => [
       name,
@@ -277,8 +344,8 @@ export class Client {
   }
 
   /**
-   * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
-   * an older session is taken over. A port serves one session only.
+   * Begins a new session, after the old one was lost or closed; one that lasts is closed first.
+   * Nothing of an older session is taken over. A port serves one session only.
    * @param {AbortSignal | { signal?: AbortSignal }} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
@@ -289,10 +356,11 @@ export class Client {
     given?.throwIfAborted();
     this.#end(given);
     const { upgrade = 'frames', limits, ...said } = this.#options;
-    const { iframe, limit } = this.#way;
-    const attempt = (this.#way.attempt = new AbortController());
+    const { iframe, limit } = this.#route;
+    const attempt = (this.#route.attempt = new AbortController());
     const release = whenAborted(given, () => this.close());
-    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
+    // At once: what a worker reports while the core loads, such as that its script is missing, is
+    // not missed.
     const opening = this.#open();
     // Its reason is what will say why.
     let timer = limit && setTimeout(() => attempt.abort(unreachable('transport', limit)), limit);
@@ -344,26 +412,32 @@ export class Client {
     } finally {
       clearTimeout(timer);
       release();
-      wake(this.#way);
+      wake(this.#route);
     }
   }
 
   /**
-   * The error of a handshake that has no answer. As long as that is waited for, the console says what is known.
+   * The error of a handshake that has no answer. As long as that is waited for, the console says
+   * what is known.
    * @param {Endpoint} endpoint
    * @returns {Promise<AbpError>}
    */
   #unanswered(endpoint) {
     const { transport, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = { ...this.#way, stranger, heard: endpoint.heard, unread: counters.malformed };
+    const known = {
+      ...this.#route,
+      stranger,
+      heard: endpoint.lastMessage,
+      unread: counters.malformed,
+    };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
     return explained(({ errorOf }) => errorOf(known, isWaiting), true);
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
-    const { target, iframe, origin } = this.#way;
+    const { target, iframe, origin } = this.#route;
     if (iframe) {
       // A frame without scripts never answers.
       const sandbox = iframe.getAttribute?.('sandbox');
@@ -383,9 +457,10 @@ export class Client {
    * Calls a capability.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
-   * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what happens to the call: see
-   *   `success`, `cancelled`, `error`
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   *   {@link CallOptions}
+   * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what
+   *   happens to the call: see `success`, `cancelled`, `error`
    * @example
    * const result = await client.call('export.pdf', { title: 'Report' }, { signal, onProgress });
    * if (result.success) show(result.data.content);
@@ -397,13 +472,16 @@ export class Client {
   }
 
   /**
-   * Calls a capability whose handler streams: `for await (const chunk of client.stream(name, params))`. The call begins at
-   * once; a client's first one when what streams need is loaded. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
-   * its data is the response's.
+   * Calls a capability whose handler streams:
+   * `for await (const chunk of client.stream(name, params))`. The call begins at once; a client's
+   * first one when what streams need is loaded. Leaving the loop cancels it; `response` says how it
+   * ended. A capability that does not stream has no chunks, and its data is the response's.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
-   * @returns {import('../session/call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   *   {@link CallOptions}
+   * @returns {import('../session/call-stream.js').CallStream<import('../types/app.js').ChunkOf<App,
+   *   Name>, import('../types/app.js').ResponseOf<App, Name>>}
    * @example
    * for await (const word of client.stream('story.tell', {}, { signal })) say(word);
    */
@@ -412,7 +490,7 @@ export class Client {
     return this.#endpoint.stream(
       ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
       (loading) => {
-        rest[0] = /** @type {any} */ (kept(rest[0], options?.transfer));
+        rest[0] = /** @type {any} */ (copyUnlessMoved(rest[0], options?.transfer));
         return this.#whileWanted(options, loading);
       },
       // What is wrong with its options, or has ended it, is said as of any call.
@@ -431,7 +509,7 @@ export class Client {
    * @param {Promise<T>} loading
    */
   #whileWanted(options, loading) {
-    const wanted = unless(this.#way.attempt.signal, unless(options?.signal, loading));
+    const wanted = unless(this.#route.attempt.signal, unless(options?.signal, loading));
     const beginning = Promise.allSettled([this.#beginning, wanted]);
     this.#beginning = beginning;
     void beginning.then(() => this.#beginning === beginning && (this.#beginning = undefined));
@@ -455,7 +533,8 @@ export class Client {
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
     const odd = given !== undefined && misfit(given, CALL_OPTIONS);
-    // All that keeps a call from being made. js/common/dev/check-agent.js has the words for each, in this order.
+    // All that keeps a call from being made. js/common/dev/check-agent.js has the words for each,
+    // in this order.
     const mistakes = [
       typeof name !== 'string',
       more !== undefined,
@@ -473,15 +552,28 @@ export class Client {
       );
     // A name that nothing reads is worth a warning, for which the call does not wait.
     if (odd) tell((dev) => dev.checkCall(mistakes, given, stream, CALL_OPTIONS));
-    if (retry) return this.#callAgain(name, kept(params), options);
+    if (retry) return this.#callAgain(name, copyUnlessMoved(params), options);
     if (!streams) return this.#call(name, params, options);
+    return this.#callStreaming(name, params, options, stream);
+  }
+
+  /**
+   * Makes a call that has a stream, once what that needs is loaded.
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @param {import('../session/call-stream.js').CallStream} [stream] reads what its handler streams
+   * @returns {Promise<any>}
+   */
+  #callStreaming(name, params, options, stream) {
+    const { input, transfer } = options;
     const endpoint = this.#endpoint;
     const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
       withInput(endpoint, input, (given) =>
         this.#call(name, params, { ...options, stream, input: given }),
       );
     if (endpoint.streams) return begin(endpoint.streams);
-    params = kept(params, transfer);
+    params = copyUnlessMoved(params, transfer);
     return this.#whileWanted(options, endpoint.loadStreams()).then(begin, (error) => {
       endUnread(input);
       return this.#isEnded(options) ? this.#call(name, params, options) : unstarted(error);
@@ -490,7 +582,10 @@ export class Client {
 
   /**
    * Makes a call, at once like any other, and again as long as that may help.
-   * @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Response>}
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @returns {Promise<Response>}
    */
   async #callAgain(name, params, options) {
     // What may run twice need not be remembered.
@@ -501,14 +596,19 @@ export class Client {
     const call = (/** @type {MadeOptions} */ made) => this.#call(name, params, made);
     const response = await call(options);
     if (response.success) return response;
-    const about = { call, client: this, way: this.#way, memory, sent, options };
+    const about = { call, client: this, route: this.#route, memory, sent, options };
     return import('./retry.js').then(
       ({ callAgain }) => callAgain(response, about),
       () => response,
     );
   }
 
-  /** @param {string} name @param {unknown} params @param {MadeOptions} options @returns {Promise<Response>} */
+  /**
+   * @param {string} name
+   * @param {unknown} params
+   * @param {MadeOptions} options
+   * @returns {Promise<Response>}
+   */
   #call(name, params, options) {
     if (this.#closed) return Promise.resolve(unstarted(CLOSED));
     const response = makeCall(this.#endpoint, name, params, options);
@@ -525,9 +625,11 @@ export class Client {
    * Calls a capability, for those who live by exceptions.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
-   * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with an {@link AbpError} when the
-   *   call fails; when it was cancelled, that is an `AbortError` by its `name`, whose `cause` is the signal's reason
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   *   {@link CallOptions}
+   * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with
+   *   an {@link AbpError} when the call fails; when it was cancelled, that is an `AbortError` by
+   *   its `name`, whose `cause` is the signal's reason
    * @example
    * const { content } = await client.invoke('export.pdf', { title: 'Report' }, { signal });
    */
@@ -552,51 +654,64 @@ export class Client {
   }
 
   /**
-   * Asks what became of a call of this agent's, in this session or an older one: also after the connection was lost, as long as the
-   * app lives and remembers the call.
+   * Asks what became of a call of this agent's, in this session or an older one: also after the
+   * connection was lost, as long as the app lives and remembers the call.
    * @param {string} callId the id of the call
    * @param {OutcomeOptions} [options] whether to wait, and how long
-   * @returns {Promise<import('../types/outcome.js').CallFate>} never rejects for what happens to the question; `unknown` if the
-   *   app does not know the call or cannot tell
+   * @returns {Promise<import('../types/outcome.js').CallFate>} never rejects for what happens to
+   *   the question; `unknown` if the app does not know the call or cannot tell
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadPart(import('./retry.js'));
-    return askOutcome(this, this.#way, callId, options);
+    return askOutcome(this, this.#route, callId, options);
   }
 
-  /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
+  /**
+   * @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities,
+   *   kept up to date by its notifications
+   */
   async listCapabilities() {
     return [...this.#capabilities.values()];
   }
 
-  /** @param {string} name of the capability @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null */
+  /**
+   * @param {string} name of the capability
+   * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or
+   *   null
+   */
   async describeCapability(name) {
     return this.#capabilities.get(name) ?? null;
   }
 
   /**
    * @param {string} name of the capability
-   * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
+   * @returns {Promise<{ supported: boolean, available: boolean, reason?: string,
+   *   requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
    */
   async supports(name) {
     const { supportOf } = await loadPart(import('./retry.js'));
     return supportOf(this.#capabilities.get(name));
   }
 
-  /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
+  /**
+   * Ends the session. What is pending settles as cancelled, and the app aborts what it still runs.
+   */
   close() {
     this.#closed = true;
     this.#end();
-    wake(this.#way);
+    wake(this.#route);
   }
 
-  /** Ends what was begun last, but not what reconnects by itself. @param {AbortSignal} [signal] of that */
+  /**
+   * Ends what was begun last, but not what reconnects by itself.
+   * @param {AbortSignal} [signal] of that
+   */
   #end(signal) {
-    const way = this.#way;
-    const { restoring, attempt } = way;
+    const route = this.#route;
+    const { restoring, attempt } = route;
     const why = new AbpError('CANCELLED', 'The client was closed');
     if (signal !== restoring?.signal) {
-      way.restoring = undefined;
+      route.restoring = undefined;
       restoring?.abort(why);
     }
     attempt.abort(why);
@@ -614,13 +729,14 @@ export class Client {
     const again = () => this.#restore();
     const begin = () => this.reconnect(signal);
     const done = import('./retry.js')
-      .then(({ restore }) => restore(begin, signal, this.#way, again))
+      .then(({ restore }) => restore(begin, signal, this.#route, again))
       .then(ended, ended);
-    this.#way.restoring = Object.assign(stop, { done });
+    this.#route.restoring = Object.assign(stop, { done });
   }
 
   /**
-   * What its endpoint asks for. The agent answers its app, too: its questions, and its reading of a call's input.
+   * What its endpoint asks for. The agent answers its app, too: its questions, and its reading of a
+   * call's input.
    * @type {import('../session/endpoint.js').Owner}
    */
   #owns = {
@@ -652,8 +768,8 @@ export class Client {
       const { callId } = call;
       /** @type {Promise<unknown> | undefined} */
       let settled;
-      // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not
-      // known yet may be later.
+      // Nobody is asked unless it is read, and what prints or compares a response does not read it.
+      // What is not known yet may be later.
       const get = () =>
         (settled ??= this.outcome(callId, { settled: true }).then((became) => {
           if (isOpen(became.outcome)) settled = undefined;
@@ -663,7 +779,7 @@ export class Client {
     },
     session: (state, message) => {
       const endpoint = this.#endpoint;
-      const { signal } = this.#way.attempt;
+      const { signal } = this.#route.attempt;
       const settle = this.#settle;
       this.#settle = undefined;
       const payload = getOwn(message, 'payload');
@@ -705,7 +821,11 @@ export class Client {
     ended: () => this.#unwatch(),
   };
 
-  /** @param {Endpoint} endpoint @param {unknown} payload of the `initialize-result` @returns {string | undefined} what it lacks */
+  /**
+   * @param {Endpoint} endpoint
+   * @param {unknown} payload of the `initialize-result`
+   * @returns {string | undefined} what it lacks
+   */
   #accept(endpoint, payload) {
     const { ports } = endpoint;
     const offered = endpoint.has(abp.PORT);
@@ -715,7 +835,7 @@ export class Client {
     } else {
       for (const port of ports) port.close();
       if (offered) return 'ports';
-      if (this.#way.origin === OPAQUE) return 'identity';
+      if (this.#route.origin === OPAQUE) return 'identity';
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
@@ -751,5 +871,8 @@ const CLOSED = {
   message: 'The client was closed: reconnect() begins a new session',
 };
 
-/** Has those who wait for a session look again. @param {Way} way */
+/**
+ * Has those who wait for a session look again.
+ * @param {Route} route
+ */
 const wake = ({ waiting }) => waiting.splice(0).forEach((look) => look());

@@ -1,6 +1,6 @@
 /**
- * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call, or what the
- * app supports. Loaded when that happens.
+ * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking
+ * what became of a call, or what the app supports. Loaded when that happens.
  */
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
@@ -14,16 +14,21 @@ export { supportOf } from '../session/capability-support.js';
 /** @import { Response } from '../wire/messages.js' */
 /** @import { Client, OutcomeOptions } from './client.js' */
 
-/** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
+/**
+ * What remembers keys: its id, and for how many ms.
+ * @typedef {{ id: string, rememberFor: number }} Named
+ */
 
 /**
  * How often and how soon something is tried again. The defaults are in parentheses.
  * @typedef {object} Patience
- * @property {number} [attempts] how often it is tried at most: a session after it was lost (Infinity), a call with the first
- *   time (3)
- * @property {number} [delay] ms until it is tried again; doubled each time, and shortened at random by up to a half (250)
- * @property {number} [maxDelay] ms that are waited at most (30000), unless the app asks with `retryAfter` for longer: that is waited for
- *   as long as the call's `timeout` allows or, without one, up to 600000
+ * @property {number} [attempts] how often it is tried at most: a session after it was lost
+ *   (Infinity), a call with the first time (3)
+ * @property {number} [delay] ms until it is tried again; doubled each time, and shortened at random
+ *   by up to a half (250)
+ * @property {number} [maxDelay] ms that are waited at most (30000), unless the app asks with
+ *   `retryAfter` for longer: that is waited for as long as the call's `timeout` allows or, without
+ *   one, up to 600000
  */
 
 /**
@@ -34,30 +39,46 @@ export { supportOf } from '../session/capability-support.js';
 /**
  * What an app's iframe does when a session could not be begun again.
  * @typedef {object} Reloading
- * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether an app's iframe loads its document again after an
- *   attempt that has failed (false), or what does that: it is waited for, as long as a handshake may take. Then `attempts` is 5 if it is
- *   not given
+ * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether an app's iframe
+ *   loads its document again after an attempt that has failed (false), or what does that: it is
+ *   waited for, as long as a handshake may take. Then `attempts` is 5 if it is not given
  */
 
 /** Attempts of those who reload, because what loads its document again for ever helps nobody. */
 const RELOADING_ATTEMPTS = 5;
 /** ms that a session must have lasted for its loss to be taken for the first one. */
 const STABLE = 10_000;
-/** ms that a call may be on its way to its app, at most: after as long a silence a session is lost. */
+/**
+ * ms that a call may be on its way to its app, at most: after as long a silence a session is
+ * lost.
+ */
 const MAX_DELIVERY = 30_000;
-/** ms that an app may ask for with `retryAfter`, where the call has no timeout that says how long it may last. */
+/**
+ * ms that an app may ask for with `retryAfter`, where the call has no timeout that says how long it
+ * may last.
+ */
 const MAX_RETRY_AFTER = 600_000;
 
-/** ms for which a session is waited for, and an answer that needs no waiting, unless the caller says how long. */
+/**
+ * ms for which a session is waited for, and an answer that needs no waiting, unless the caller says
+ * how long.
+ */
 const MAX_SILENCE = 60_000;
 
 /** @type {import('../common/check-options.js').Kinds<OutcomeOptions>} */
 const OPTIONS = { settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number' };
 
-/** @param {boolean | Reconnecting | undefined} patience @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading} */
+/**
+ * @param {boolean | Reconnecting | undefined} patience
+ * @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading}
+ */
 const read = (patience) => ({ delay: 250, maxDelay: 30_000, ...Object(patience) });
 
-/** @param {{ delay: number, maxDelay: number }} patience @param {number} failures @returns {number} ms */
+/**
+ * @param {{ delay: number, maxDelay: number }} patience
+ * @param {number} failures
+ * @returns {number} ms
+ */
 const delayAfter = ({ delay, maxDelay }, failures) =>
   Math.min(delay * 2 ** (failures - 1), maxDelay) * (1 - Math.random() / 2);
 
@@ -87,8 +108,8 @@ export function wait(ms, signal, other) {
 /**
  * Where sessions are begun, and how it went until now.
  * @typedef {object} Place
- * @property {any} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server that
- *   comes back is not called by all its clients at once
+ * @property {any} [target] to which they connect. If a function opens it, the first try waits, too,
+ *   for up to `delay`: a server that comes back is not called by all its clients at once
  * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
  * @property {number} limit ms that a handshake may take; 0 for no limit
  * @property {boolean | Reconnecting} [patience]
@@ -99,45 +120,50 @@ export function wait(ms, signal, other) {
 
 /**
  * How a client comes to its app.
- * @typedef {Place & Coming} Way
+ * @typedef {Place & Coming} Route
  */
 /**
  * @typedef {object} Coming What is done for a session.
  * @property {any} origin the app's, if it is in an iframe
- * @property {AbortController} attempt of the session that was to begin last: aborts when that is closed, or another is to begin
- * @property {AbortController & { done: Promise<boolean> }} [restoring] what reconnects by itself, and whether that has led to a session
+ * @property {AbortController} attempt of the session that was to begin last: aborts when that is
+ *   closed, or another is to begin
+ * @property {AbortController & { done: Promise<boolean> }} [restoring] what reconnects by itself,
+ *   and whether that has led to a session
  * @property {((value?: any) => void)[]} waiting those who wait for a session
  */
 
 /**
  * Whether there is a session, as soon as that is known.
  * @param {{ connected: boolean }} client
- * @param {Way} way
- * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
+ * @param {Route} route
+ * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has
+ *   closed this client
  * @returns {Promise<boolean>}
  */
-export async function isReady(client, way, waits) {
+export async function isReady(client, route, waits) {
   for (;;) {
-    const { restoring } = way;
+    const { restoring } = route;
     if (!client.connected) await restoring?.done;
     if (client.connected) return true;
     // The program may begin one while the client tries to.
-    if (restoring !== way.restoring) continue;
-    if (!waits || restoring || way.attempt.signal.aborted) return false;
-    await new Promise((resolve) => way.waiting.push(resolve));
+    if (restoring !== route.restoring) continue;
+    if (!waits || restoring || route.attempt.signal.aborted) return false;
+    await new Promise((resolve) => route.waiting.push(resolve));
   }
 }
 
 /**
- * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
- * too: nobody is called in a loop without pauses.
+ * Begins a new session in place of one that was lost, however often it takes. A session that does
+ * not last is a failure, too: nobody is called in a loop without pauses.
  *
- * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that has
- * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
+ * An iframe that is in no document is waited for, as long as a handshake may take: who moves it
+ * puts it back. One that has loaded a document is tried at once, however long the pause is: that is
+ * not the one that was lost, or did not answer.
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
  * @param {AbortSignal} signal ends it
  * @param {Place} place
- * @param {() => void} again called when it has given up, and the iframe comes back: then that loads its document
+ * @param {() => void} again called when it has given up, and the iframe comes back: then that loads
+ *   its document
  * @returns {Promise<void>} rejects with what made it give up
  */
 export async function restore(begin, signal, place, again) {
@@ -159,12 +185,18 @@ export async function restore(begin, signal, place, again) {
   };
   let loaded = nextLoad();
   const isAway = () => iframe && !iframe.contentWindow;
-  /** @param {number} ms @param {Promise<unknown>} [other] */
+  /**
+   * @param {number} ms
+   * @param {Promise<unknown>} [other]
+   */
   const pause = async (ms, other) => {
     await wait(ms, signal, other);
     signal.throwIfAborted();
   };
-  /** Waits for the iframe to be in a document. @returns {Promise<number>} ms that it was waited for in vain */
+  /**
+   * Waits for the iframe to be in a document.
+   * @returns {Promise<number>} ms that it was waited for in vain
+   */
   const comesBack = async () => {
     const until = performance.now() + longest;
     for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
@@ -198,7 +230,8 @@ export async function restore(begin, signal, place, again) {
         return;
       } catch (error) {
         if (signal.aborted) throw error;
-        // What was final may be so no more where the iframe shows, or is to show, another document than the one that was asked.
+        // What was final may be so no more where the iframe shows, or is to show, another document
+        // than the one that was asked.
         const isFinal = waited || (error instanceof AbpError && !error.retryable && !isAway());
         if ((isFinal && !hasLoaded) || place.failures >= attempts) {
           const tried = triedAgain(waited, place.failures, reloads);
@@ -239,7 +272,12 @@ async function loadAgain(iframe, reload, done) {
   done();
 }
 
-/** Says what was tried. @param {number} waited ms for the iframe to be in a document again @param {number} attempts @param {number} reloads */
+/**
+ * Says what was tried.
+ * @param {number} waited ms for the iframe to be in a document again
+ * @param {number} attempts
+ * @param {number} reloads
+ */
 const triedAgain = (waited, attempts, reloads) =>
   [
     waited && `it was waited for ${waited} ms`,
@@ -249,26 +287,32 @@ const triedAgain = (waited, attempts, reloads) =>
     .filter(Boolean)
     .join(', ');
 
-/** Whether the handler of a call that failed may have run. @param {Response} response */
+/**
+ * Whether the handler of a call that failed may have run.
+ * @param {Response} response
+ */
 const mayHaveRun = ({ success, metadata }) =>
   !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
 /**
- * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
- * memory that knows its key, and as long as that knows it.
+ * Makes a call again as long as its error says that this may help. A call that has a key, and may
+ * have run, is made again only to the memory that knows its key, and as long as that knows it.
  * @param {Response} response of the first time
  * @param {object} about
- * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} about.call makes it again
- * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} about.client which says what remembers keys
- *   in its session
- * @param {Way} about.way how it comes to one
+ * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} about.call
+ *   makes it again
+ * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }}
+ *   about.client which says what remembers keys in its session
+ * @param {Route} about.route how it comes to one
  * @param {Named | undefined} about.memory what remembered keys the first time
- * @param {number[]} about.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`,
- *   which nobody sets back
- * @param {import('./client.js').CallOptions} about.options `timeout` and `signal` are for all attempts together
- * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
+ * @param {number[]} about.sent when that was: ms of `Date.now()`, which counts while a computer
+ *   sleeps, and of `performance.now()`, which nobody sets back
+ * @param {import('./client.js').CallOptions} about.options `timeout` and `signal` are for all
+ *   attempts together
+ * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not
+ *   hidden
  */
-export async function callAgain(response, { call, client, way, memory, sent, options }) {
+export async function callAgain(response, { call, client, route, memory, sent, options }) {
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
@@ -285,7 +329,7 @@ export async function callAgain(response, { call, client, way, memory, sent, opt
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (pause >= left() || (deadline === Infinity && asked > MAX_RETRY_AFTER)) break;
     if (pause) await wait(pause, signal);
-    const isThere = await wait(left(), signal, isReady(client, way));
+    const isThere = await wait(left(), signal, isReady(client, route));
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
       if (!isThere) break;
@@ -297,10 +341,12 @@ export async function callAgain(response, { call, client, way, memory, sent, opt
     response = await call({
       ...options,
       timeout: deadline === Infinity ? undefined : Math.max(1, left()),
-      // Its id names an attempt that may have run, too: if this one does not, who asks is not told that it never ran.
+      // Its id names an attempt that may have run, too: if this one does not, who asks is not told
+      // that it never ran.
       about: ran && client.features.outcomes ? callId : undefined,
     });
-    // One that had the same key knows better; of one that had none, the earlier attempt may have done something else.
+    // One that had the same key knows better; of one that had none, the earlier attempt may have
+    // done something else.
     if (mayHaveRun(response) && (keyed || !isOpen(ran?.metadata?.outcome))) ran = response;
   }
   return ran && ran !== response && !response.success ? asEarlier(response, ran, keyed) : response;
@@ -336,17 +382,17 @@ function asEarlier(response, ran, keyed) {
     : told;
 }
 
-// --- Asking later ----------------------------------------------------------------------------------
+// --- Asking later --------------------------------------------------------------------------------
 
 /**
  * Asks an app what became of a call.
  * @param {Client} client
- * @param {Way} way how it comes to a session
+ * @param {Route} route how it comes to a session
  * @param {unknown} callId
  * @param {OutcomeOptions} options
  * @returns {Promise<import('../types/outcome.js').CallFate>}
  */
-export async function askOutcome(client, way, callId, options) {
+export async function askOutcome(client, route, callId, options) {
   if (typeof callId !== 'string') {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
@@ -355,13 +401,16 @@ export async function askOutcome(client, way, callId, options) {
   const deadline = performance.now() + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
   const longest = timeout === undefined ? MAX_SILENCE : Infinity;
-  /** Whether the app answers what it need not wait for: a page that hangs says nothing, and its driver may not notice. */
+  /**
+   * Whether the app answers what it need not wait for: a page that hangs says nothing, and its
+   * driver may not notice.
+   */
   const isThere = async () => {
     const quick = { signal, timeout: Math.min(left(), MAX_SILENCE) };
-    return (await askOutcome(client, way, callId, quick)).error?.code !== 'TIMEOUT';
+    return (await askOutcome(client, route, callId, quick)).error?.code !== 'TIMEOUT';
   };
   for (;;) {
-    const known = isReady(client, way, settled);
+    const known = isReady(client, route, settled);
     const isBegun = await wait(Math.min(left(), longest), signal, known);
     // The one that there was may be lost by now.
     if (isBegun && !client.connected) continue;
@@ -387,7 +436,8 @@ export async function askOutcome(client, way, callId, options) {
         ...(progress !== undefined && { progress }),
       };
     }
-    // A session that ends while the answer is waited for, lost or closed, may be followed by another.
+    // A session that ends while the answer is waited for, lost or closed, may be followed by
+    // another.
     const isOver = response && (client.sessionId !== sessionId || !client.connected);
     if (isOver && !signal?.aborted && left() > 0) continue;
     const [code, message] = signal?.aborted

@@ -16,13 +16,15 @@ import { sessionOf } from './session-of.js';
 const MAX_OWNER = 256;
 
 /**
- * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and `onSessionEnd` get the
- *   same object.
+ * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and
+ *   `onSessionEnd` get the same object.
  * @property {{ name?: string, version?: string }} agent
  * @property {string} [origin] of its page, if the browser vouches for it; otherwise it is absent
  * @property {string[]} [requestedCapabilities]
- * @property {string[]} [allowedRequests] the elicitation methods that it takes; all, if it lists none
- * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features what it accepts from the app
+ * @property {string[]} [allowedRequests] the elicitation methods that it takes; all, if it lists
+ *   none
+ * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features what it
+ *   accepts from the app
  */
 
 /**
@@ -49,8 +51,8 @@ export class Connection {
    *   memory?: () => Promise<import('../types/parts.js').Memory>,
    *   named?: { id: string, rememberFor: number },
    *   observers?: import('../session/observers.js').Observers,
-   * }} options `memory` is what is remembered for agents that come back, and `named` what they are told of the
-   *   memory of keys
+   * }} options `memory` is what is remembered for agents that come back, and `named` what they are
+   *   told of the memory of keys
    */
   constructor(options) {
     const { registry, transport, upgrade, memory, limits, restart, observers } = options;
@@ -82,7 +84,9 @@ export class Connection {
     return this.endpoint.ready;
   }
 
-  /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
+  /**
+   * Describes the app for the next handshake: at first, and after its capabilities have changed.
+   */
   refresh() {
     const { app, registry, named } = this.#options;
     const { core } = this.endpoint;
@@ -91,7 +95,7 @@ export class Connection {
     core.describe('memory', named);
   }
 
-  // --- What its endpoint asks for ------------------------------------------------------------------
+  // --- What its endpoint asks for ----------------------------------------------------------------
 
   /** @param {Call} call */
   accepts(call) {
@@ -127,8 +131,8 @@ export class Connection {
   }
 
   /**
-   * Makes the port that the answer to the handshake offers. This document made it, so whoever holds its other end
-   * speaks to this document and no other.
+   * Makes the port that the answer to the handshake offers. This document made it, so whoever holds
+   * its other end speaks to this document and no other.
    * @param {unknown} sessionId
    */
   #offer(sessionId) {
@@ -198,7 +202,7 @@ export class Connection {
     return ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
   }
 
-  // --- What the app tells its agent ----------------------------------------------------------------
+  // --- What the app tells its agent --------------------------------------------------------------
 
   /**
    * Sends the agent a notification, if it takes any.

@@ -1,6 +1,7 @@
 /**
- * What a handler is given besides its params: a proxy of its call that shows these members only. Unlike the getters of a class they
- * are copied by spreading, and a proxy is cheaper to make than an object with getters.
+ * What a handler is given besides its params: a proxy of its call that shows these members only.
+ * Unlike the getters of a class they are copied by spreading, and a proxy is cheaper to make than
+ * an object with getters.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { breatherOf } from '../common/breathe.js';
@@ -21,14 +22,20 @@ const MEMBERS = {
 
   signal: (/** @type {Call} */ call) => call.signal,
 
-  /** The signal's state for code that events do not reach. It is set before the signal fires. @param {Call} call */
+  /**
+   * The signal's state for code that events do not reach. It is set before the signal fires.
+   * @param {Call} call
+   */
   token(call) {
     const token = (call.ensureExtra().token ??= new Token());
     if (call.aborted) token.cancel();
     return token;
   },
 
-  /** Nothing is sent unless the caller asked for it, nor after a cancel. @param {Call} call */
+  /**
+   * Nothing is sent unless the caller asked for it, nor after a cancel.
+   * @param {Call} call
+   */
   progress: (call) => (/** @type {unknown} */ info) => {
     const checked = checkedProgress(call.name, info, call.extra.progress);
     if (!checked) return;
@@ -44,12 +51,16 @@ const MEMBERS = {
     extra.reports.add(checked);
   },
 
-  /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */
+  /**
+   * Asks the agent a question. It ends as `cancelled` if this call is cancelled first.
+   * @param {Call} call
+   */
   elicit: (call) => (/** @type {unknown} */ request) =>
     call.endpoint.owner.question?.(request, call.handle || ENDED, aboutOf(call)),
 
   /**
-   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one.
+   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is
+   * that one.
    * @param {Call} parent
    */
   call:
@@ -67,7 +78,11 @@ const MEMBERS = {
 
   callId: (/** @type {Call} */ call) => call.callId,
 
-  /** What the agent streams to it; undefined if it streams nothing. It is asked for when it is first read. @param {Call} call */
+  /**
+   * What the agent streams to it; undefined if it streams nothing. It is asked for when it is first
+   * read.
+   * @param {Call} call
+   */
   input(call) {
     if (!call.options.input || !call.endpoint.has(abp.STREAMS)) return undefined;
     return (call.ensureExtra().input ??= call.endpoint.stream(
@@ -76,26 +91,36 @@ const MEMBERS = {
     ));
   },
 
-  /** The token that the caller gave for progress; undefined if it wants none. @param {Call} call */
+  /**
+   * The token that the caller gave for progress; undefined if it wants none.
+   * @param {Call} call
+   */
   progressToken(call) {
     const { progress } = call.options;
     return progress === true ? call.callId : progress;
   },
 
   /**
-   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel can arrive, and throws
-   * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
+   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel
+   * can arrive, and throws the signal's reason once the call is cancelled. It is cheap enough to be
+   * called for every row.
    * @param {Call} call
    */
   breathe: (call) =>
     breatherOf(call.name, () => void (call.aborted && call.signal.throwIfAborted())),
 
-  /** Keeps what the handler says of its work, for when the call does not succeed. @param {Call} call */
+  /**
+   * Keeps what the handler says of its work, for when the call does not succeed.
+   * @param {Call} call
+   */
   report: (call) => (/** @type {unknown} */ report) => {
     call.ensureExtra().report = keptReport(report, call.name);
   },
 
-  /** What was reported of this work before it was stopped, if it was. @param {Call} call */
+  /**
+   * What was reported of this work before it was stopped, if it was.
+   * @param {Call} call
+   */
   earlier: (call) => call.extra.earlier,
 };
 

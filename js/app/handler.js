@@ -20,7 +20,8 @@ export function runHandler(call) {
     const { owner } = call.endpoint;
     const value = /** @type {import('./connection.js').Connection} */ (owner).answer(call);
     // As long as it is pending, an async function that awaits it would keep four times as much.
-    const { then } = Promise.prototype; // A promise of a handler's may have another one, which calls back twice.
+    // A promise of a handler's may have another one, which calls back twice.
+    const { then } = Promise.prototype;
     void then.call(Promise.resolve(value), returned.bind(call), threw.bind(call));
   } catch (error) {
     threw.call(call, error);
@@ -61,8 +62,8 @@ const responseOf = (value) =>
   };
 
 /**
- * Does what it takes to make a response of what a handler gave: sends its stream, prepares its data, waits for
- * what it passed on. That is part of the call, which can still be cancelled.
+ * Does what it takes to make a response of what a handler gave: sends its stream, prepares its
+ * data, waits for what it passed on. That is part of the call, which can still be cancelled.
  * @param {Call} call
  * @param {any} value what was returned or thrown
  * @param {any} response of it, if that is known
@@ -75,12 +76,14 @@ async function conclude(call, value, response) {
     if (response.success && endpoint.prepare && !call.resolve)
       response.data = await endpoint.prepare(response.data, call);
   }
-  if (getOwn(response.metadata, 'outcome') === 'running') response = await goOn(call, response, value);
+  if (getOwn(response.metadata, 'outcome') === 'running')
+    response = await goOn(call, response, value);
   settle(call, response, value);
 }
 
 /**
- * What a handler called goes on, and says what becomes of it. The caller is told that now, and the core then.
+ * What a handler called goes on, and says what becomes of it. The caller is told that now, and the
+ * core then.
  * @param {Call} call
  * @param {any} response what the handler has given: its outcome is `running`
  * @param {any} value what was returned or thrown, which may have `settled`
@@ -136,7 +139,8 @@ function keepReports(call) {
 }
 
 /**
- * What was said of its work last: by its handler, in the response that it passes on, or by an earlier run.
+ * What was said of its work last: by its handler, in the response that it passes on, or by an
+ * earlier run.
  * @param {Call} call
  */
 function saidOf({ extra, given: { metadata } = EMPTY }) {
@@ -170,7 +174,8 @@ export function complete(call, response, outcome, fate) {
   if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED) {
     const now = Math.round(performance.now());
     metadata.duration = now - call.started;
-    // A message that was read meanwhile, or a breath, was a turn. A cancel that was there is read in this one.
+    // A message that was read meanwhile, or a breath, was a turn. A cancel that was there is read
+    // in this one.
     if (now - Math.max(endpoint.now, due) > LONG) listenForCancel(call);
   }
   Object.assign(metadata, response.metadata);
@@ -210,7 +215,8 @@ function listenForCancel({ endpoint, name }) {
 }
 
 /**
- * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.
+ * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it
+ * never ran.
  * @template T
  * @param {Call} call
  * @param {Promise<T>} needed

@@ -10,35 +10,44 @@ import { isRecord } from '../common/values.js';
 
 /**
  * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
- * @property {AbortSignal} signal aborts when the call is cancelled, times out, or its caller is gone
- * @property {import('../common/token.js').Token} token the same in memory that other threads can read, for workers and
- *   WebAssembly that compute without returning to the event loop; see docs/workers.md
- * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress
- *   reports progress, if the caller asked for it
- * @property {(request: { method: string, params?: any, timeout?: number }) => Promise<import('../wire/messages.js').Response>} elicit
- *   asks the agent a question; ends as cancelled when this call does
- * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('../wire/messages.js').Response>} call
- *   calls another capability of this app as a part of this call
+ * @property {AbortSignal} signal aborts when the call is cancelled, times out, or its caller is
+ *   gone
+ * @property {import('../common/token.js').Token} token the same in memory that other threads can
+ *   read, for workers and WebAssembly that compute without returning to the event loop; see
+ *   docs/workers.md
+ * @property {(info: { progress: number, total?: number, stage?: string, status?: string,
+ *   estimatedRemaining?: number }) => void} progress reports progress, if the caller asked for it
+ * @property {(request: { method: string, params?: any, timeout?: number })
+ *   => Promise<import('../wire/messages.js').Response>} elicit asks the agent a question; ends as
+ *   cancelled when this call does
+ * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number })
+ *   => Promise<import('../wire/messages.js').Response>} call calls another capability of this app
+ *   as a part of this call
  * @property {string} callId the name of the call
- * @property {AsyncIterableIterator<any> & { highWaterMark?: number }} [input] what the agent streams to this call, to be read by
- *   `for await`; undefined if it streams nothing. `highWaterMark` is set before the first read. See docs/streams.md#input
- * @property {unknown} progressToken the token that the caller gave for progress; undefined if it wants none
- * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void} report says what the handler
- *   has applied and what remains, in JSON of at most 4 KB. The latest is kept, and sent if the call does not succeed: as
- *   `metadata.report` of its response
- * @property {unknown} [earlier] of a call with a key: what the handler reported last that did this work before and was stopped because
- *   its agent was lost; undefined if there was none
- * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()` lets messages in when
- *   8 ms have passed, and throws the signal's reason once the call is cancelled
+ * @property {AsyncIterableIterator<any> & { highWaterMark?: number }} [input] what the agent
+ *   streams to this call, to be read by `for await`; undefined if it streams nothing.
+ *   `highWaterMark` is set before the first read. See docs/streams.md#input
+ * @property {unknown} progressToken the token that the caller gave for progress; undefined if it
+ *   wants none
+ * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void}
+ *   report says what the handler has applied and what remains, in JSON of at most 4 KB. The latest
+ *   is kept, and sent if the call does not succeed: as `metadata.report` of its response
+ * @property {unknown} [earlier] of a call with a key: what the handler reported last that did this
+ *   work before and was stopped because its agent was lost; undefined if there was none
+ * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()`
+ *   lets messages in when 8 ms have passed, and throws the signal's reason once the call is
+ *   cancelled
  */
 
 /**
- * @callback Handler Answers a call. It returns the data, streams them by being an async generator, or throws.
+ * @callback Handler Answers a call. It returns the data, streams them by being an async generator,
+ *   or throws.
  * @param {any} params
  * @param {CallContext} context
- * @returns {any} the data of the response, or a promise of it; or the protocol's response itself: an object with a
- *   boolean `success` that has no members but `success`, `data`, `error`, `cancelled` and `metadata`. Throw an AbpError
- *   to choose the code, anything else is OPERATION_FAILED; an AbortError says that the operation was cancelled
+ * @returns {any} the data of the response, or a promise of it; or the protocol's response itself:
+ *   an object with a boolean `success` that has no members but `success`, `data`, `error`,
+ *   `cancelled` and `metadata`. Throw an AbpError to choose the code, anything else is
+ *   OPERATION_FAILED; an AbortError says that the operation was cancelled
  */
 
 /**
@@ -52,9 +61,12 @@ import { isRecord } from '../common/values.js';
 /**
  * @typedef {object} Described What can be said of a capability, besides its handler and schemas.
  * @property {string} [description]
- * @property {object} [annotations] hints for MCP clients: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`
- * @property {boolean} [readOnly] whether it changes nothing, so that it may run twice: says the hint, too
- * @property {boolean} [idempotent] whether running twice has the effect of running once: says the hint, too
+ * @property {object} [annotations] hints for MCP clients: `readOnlyHint`, `destructiveHint`,
+ *   `idempotentHint`, `openWorldHint`
+ * @property {boolean} [readOnly] whether it changes nothing, so that it may run twice: says the
+ *   hint, too
+ * @property {boolean} [idempotent] whether running twice has the effect of running once: says the
+ *   hint, too
  * @property {boolean | (() => boolean)} [available] (true)
  * @property {readonly Requirement[]} [requirements]
  * @property {Record<string, boolean>} [features]
@@ -69,10 +81,14 @@ import { isRecord } from '../common/values.js';
  * @typedef {object} Implemented What runs when a capability is called.
  * @property {Handler} handler
  * @property {import('../types/app.js').Schema} [inputSchema] of the params; enforced
- * @property {import('../types/app.js').Schema} [outputSchema] of the data; a handler that breaks it has failed
+ * @property {import('../types/app.js').Schema} [outputSchema] of the data; a handler that breaks it
+ *   has failed
  */
 
-/** @typedef {Described & Implemented} Capability A capability: what agents are told of it, and its handler. */
+/**
+ * @typedef {Described & Implemented} Capability A capability: what agents are told of it, and its
+ *   handler.
+ */
 
 const any = 'anything';
 /** The members of a capability. @type {Record<keyof Capability, string>} */
@@ -100,21 +116,27 @@ const holds = (value) =>
  * @typedef {object} Callable
  * @property {any} [app] what agents are told of the app, if that is not what `expose` was given
  * @property {() => unknown[]} list as agents are told of them
- * @property {(call: Call) => abp.ErrorCode} rejectionFor the code with which a call is refused, or `NO_ERROR`
+ * @property {(call: Call) => abp.ErrorCode} rejectionFor the code with which a call is refused, or
+ *   `NO_ERROR`
  * @property {(call: Call, context: any) => unknown} run runs the handler of a call
- * @property {(connection: import('./connection.js').Connection) => void} [attend] of an app of others' making,
- *   whose session begins before that of an agent
+ * @property {(connection: import('./connection.js').Connection) => void} [attend] of an app of
+ *   others' making, whose session begins before that of an agent
  */
 
 /** @typedef {(params: any, context: CallContext, call: Call) => unknown} Run */
 
 /**
- * Its schemas are JSON Schemas. A handler that has `later` waits for its turn: it is given the call, postpones it, and begins it.
- * @typedef {Capability & { run: Run, handler: Handler & { later?: Run } }} Entry `run` runs its handler, and checks params and result
- *   by its schemas, if there are any. Of a generator no line runs before its first chunk is taken
+ * Its schemas are JSON Schemas. A handler that has `later` waits for its turn: it is given the
+ * call, postpones it, and begins it.
+ * @typedef {Capability & { run: Run, handler: Handler & { later?: Run } }} Entry `run` runs its
+ *   handler, and checks params and result by its schemas, if there are any. Of a generator no line
+ *   runs before its first chunk is taken
  */
 
-/** Refusals that wait for the code that explains them, and how many may; further ones are sent without an explanation. */
+/**
+ * Refusals that wait for the code that explains them, and how many may; further ones are sent
+ * without an explanation.
+ */
 let unexplained = 0;
 const MAX_UNEXPLAINED = 256;
 /** Codes of refusals that it has more to say about. @type {abp.ErrorCode[]} */
@@ -133,7 +155,11 @@ export class Registry {
     for (const [name, capability] of Object.entries(capabilities)) this.set(name, capability);
   }
 
-  /** Adds a capability, or replaces one. @param {string} name @param {Capability | Handler} capability */
+  /**
+   * Adds a capability, or replaces one.
+   * @param {string} name
+   * @param {Capability | Handler} capability
+   */
   set(name, capability) {
     const entry = /** @type {Entry} */ (
       typeof capability === 'function' ? { handler: capability } : { ...capability }
@@ -154,7 +180,10 @@ export class Registry {
     this.all.set(name, entry);
   }
 
-  /** @param {unknown} name @returns {any} as the protocol shows it, or null */
+  /**
+   * @param {unknown} name
+   * @returns {any} as the protocol shows it, or null
+   */
   describe(name) {
     const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return null;
@@ -166,7 +195,10 @@ export class Registry {
     return shown;
   }
 
-  /** Whether a capability may run twice. @param {unknown} name */
+  /**
+   * Whether a capability may run twice.
+   * @param {unknown} name
+   */
   repeatable(name) {
     return isRepeatable(this.all.get(/** @type {string} */ (name))?.annotations);
   }
@@ -176,7 +208,10 @@ export class Registry {
     return [...this.all.keys()].map((name) => this.describe(name));
   }
 
-  /** The code with which a call is refused, or `NO_ERROR`. @param {Call} call */
+  /**
+   * The code with which a call is refused, or `NO_ERROR`.
+   * @param {Call} call
+   */
   rejectionFor({ name }) {
     const capability = this.all.get(name);
     if (!capability) return abp.UNKNOWN_CAPABILITY;
@@ -204,7 +239,11 @@ export class Registry {
       .finally(() => unexplained--);
   }
 
-  /** Runs the handler of a call. @param {Call} call @param {CallContext} context */
+  /**
+   * Runs the handler of a call.
+   * @param {Call} call
+   * @param {CallContext} context
+   */
   run(call, context) {
     const { name, params, endpoint } = call;
     call.params = undefined; // From here on they are the handler's.

@@ -10,7 +10,10 @@ const textsOf = (list) =>
     ? firstOf(list, MAX_REQUESTS).filter((name) => typeof name === 'string')
     : undefined;
 
-/** What an agent says of itself. @param {unknown} payload of its `initialize` */
+/**
+ * What an agent says of itself.
+ * @param {unknown} payload of its `initialize`
+ */
 export function sessionOf(payload) {
   const agent = getOwn(payload, 'agent');
   const takes = getOwn(payload, 'agentCapabilities');

@@ -1,6 +1,7 @@
 /**
- * Lets messages in during long work. A loop that awaits only promises never returns to the event loop, so it sees no
- * cancel. In Chromium `scheduler.yield()` does not help either. Posting a message to ourselves does.
+ * Lets messages in during long work. A loop that awaits only promises never returns to the event
+ * loop, so it sees no cancel. In Chromium `scheduler.yield()` does not help either. Posting a
+ * message to ourselves does.
  */
 import { tell } from './development.js';
 
@@ -18,7 +19,10 @@ const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => v
   globalThis
 );
 
-/** @param {() => void} callback called in a later turn of the event loop, after the messages that are queued */
+/**
+ * @param {() => void} callback called in a later turn of the event loop, after the messages that
+ *   are queued
+ */
 export function inAnotherTurn(callback) {
   if (setImmediate) return setImmediate(callback);
   // Browsers slow nested timers down, but not messages.
@@ -32,8 +36,8 @@ export function inAnotherTurn(callback) {
 
 /**
  * Returns to the event loop if the current slice of work is over.
- * @returns {Promise<void> | undefined} a promise to await, or undefined if no turn is due, which only costs reading the
- *   clock
+ * @returns {Promise<void> | undefined} a promise to await, or undefined if no turn is due, which
+ *   only costs reading the clock
  */
 export function breathe() {
   if (performance.now() < due) return undefined;

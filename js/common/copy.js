@@ -1,4 +1,7 @@
-/** Copies of values. Plain data is copied also where it stands behind proxies, such as reactive state, which a clone refuses. */
+/**
+ * Copies of values. Plain data is copied also where it stands behind proxies, such as reactive
+ * state, which a clone refuses.
+ */
 import { safely } from './errors.js';
 import { isRecord, stringify } from './values.js';
 
@@ -6,7 +9,8 @@ import { isRecord, stringify } from './values.js';
 const MAX_COPIED = 2 ** 20;
 
 /**
- * Copies plain data by reading it, also behind a proxy, which a clone refuses. What is not plain stays: a clone takes or refuses it.
+ * Copies plain data by reading it, also behind a proxy, which a clone refuses. What is not plain
+ * stays: a clone takes or refuses it.
  * @param {any} value
  * @param {Map<object, any>} [copies] of the objects in it
  * @returns {any}
@@ -37,8 +41,17 @@ export function copyOf(value, transfer) {
   }
 }
 
-/** A copy of what has to wait, whoever changes it meanwhile; what cannot be copied stays as it is. @template T @param {T} value @returns {T} */
+/**
+ * A copy of what has to wait, whoever changes it meanwhile; what cannot be copied stays as it is.
+ * @template T
+ * @param {T} value
+ * @returns {T}
+ */
 export const cloneOf = (value) => safely(() => copyOf(value), value);
 
-/** Plain data as JSON. @param {unknown} value @returns {string} undefined if JSON has nothing for it */
+/**
+ * Plain data as JSON.
+ * @param {unknown} value
+ * @returns {string} undefined if JSON has nothing for it
+ */
 export const plainText = (value) => stringify(plainOf(value));

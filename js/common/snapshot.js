@@ -1,4 +1,6 @@
-/** Values as they are now: what arrives on the other side is the value as it was when it was given. */
+/**
+ * Values as they are now: what arrives on the other side is the value as it was when it was given.
+ */
 import { isRecord } from './values.js';
 
 /** The shape of a value of which a JSON text, read again, is the same. It may wait as text. */
@@ -12,7 +14,10 @@ export const LARGE = 0;
 const MAX_COPIED = 64;
 /** Members of a larger value that are looked at. */
 const MAX_VISITED = 2 ** 20;
-/** Levels of objects in objects. What is deeper arrives as `null` in some browsers, and nobody is told. */
+/**
+ * Levels of objects in objects. What is deeper arrives as `null` in some browsers, and nobody is
+ * told.
+ */
 const MAX_LEVELS = 1000;
 /** How much of a value may wait as text: characters, and 8 for each member. */
 const MAX_TEXT = 2048;
@@ -31,8 +36,8 @@ const FEW = 32;
  */
 
 /**
- * How a value may wait to be sent. As text may wait strings, numbers, booleans and null, in plain objects
- * and lists that are nowhere twice.
+ * How a value may wait to be sent. As text may wait strings, numbers, booleans and null, in plain
+ * objects and lists that are nowhere twice.
  * @param {unknown} value reading it may throw
  * @returns {typeof TEXT | typeof SMALL | typeof LARGE}
  * @throws {RangeError} if it is too deep
@@ -66,8 +71,11 @@ function visit(object, look, level) {
   look.isSmall &&= isPlain;
   if (ArrayBuffer.isView(object)) return;
   const names = Object.keys(object);
-  // A list may have holes, or members of other names.
-  look.isText &&= object.toJSON === undefined && (!isList || names.length === object.length);
+  // A list may have holes, or members of other names, which come last.
+  const { length } = names;
+  const isWhole =
+    !isList || (length === object.length && (!length || names[length - 1] === `${length - 1}`));
+  look.isText &&= isWhole && object.toJSON === undefined;
   for (const name of names) {
     if (look.visited++ > MAX_VISITED) return;
     const member = object[name];

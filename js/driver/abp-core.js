@@ -7,7 +7,10 @@ import { safely } from '../common/errors.js';
 import { plainText } from '../common/copy.js';
 import { getOwn, isObject, limitOf, parse } from '../common/values.js';
 
-/** The messages that say of a call what it is or became; a response has no type. @type {unknown[]} */
+/**
+ * The messages that say of a call what it is or became; a response has no type.
+ * @type {unknown[]}
+ */
 const OF_CALLS = [
   undefined,
   abp.TYPE_CALL,
@@ -23,35 +26,53 @@ const module = new CoreModule(
   abp.ABI,
 );
 
-/** Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+/**
+ * Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. See
+ * {@link CoreModule.load}.
+ */
 export const ready = () => module.load();
 
 /**
  * @typedef {object} Limits Each is optional and has a default; see `abp_config` in src/abp.h.
  * @property {number} [maxCalls] calls in flight in each direction (4096)
- * @property {number} [maxConcurrent] handlers running at once; more calls wait their turn (maxCalls)
+ * @property {number} [maxConcurrent] handlers running at once; more calls wait their turn
+ *   (maxCalls)
  * @property {number} [remembered] finished calls whose fate can still be asked for (1024)
  * @property {number} [rememberFor] and for how long, in ms (300000)
- * @property {number} [grace] how long a cancel waits for its call to end, in ms (app 3000, agent 5000)
+ * @property {number} [grace] ms that a cancel waits for its call to end (app 3000, agent 5000)
  * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
  * @property {number} [maxControlLength] bytes of a control message (1048576)
- * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
- * @property {number} [probe] agent: ms that an app without a heartbeat may take to say whether it still knows the session,
- *   once there is a reason to ask (10000)
+ * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life
+ *   (15000)
+ * @property {number} [probe] agent: ms that an app without a heartbeat may take to say whether it
+ *   still knows the session, once there is a reason to ask (10000)
  * @property {number} [streamChunks] chunks of a stream that may be under way and not read (64)
  * @property {number} [streamBytes] and bytes (1048576)
- * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of what
+ *   comes after 2^31
  */
 
 /**
  * What a message says: `value` is a value of its payload.
- * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown }} Said
+ * @typedef {object} Said
+ * @property {string} [name]
+ * @property {unknown} [progress]
+ * @property {string} [idempotencyKey]
+ * @property {unknown} [about]
+ * @property {boolean} [input]
+ * @property {unknown} [value]
  */
 
-/** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
+/**
+ * Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name
+ * comes first.
+ */
 const DESCRIPTION_AT = 32;
 
-/** The texts of errors, by their numbers, as far as they were needed. @type {{ code: string, message: string }[]} */
+/**
+ * The texts of errors, by their numbers, as far as they were needed.
+ * @type {{ code: string, message: string }[]}
+ */
 const errors = [];
 /** Their numbers, by their codes. @type {Map<unknown, number>} */
 const numbers = new Map();
@@ -62,14 +83,18 @@ const numbers = new Map();
 const failures = new Map();
 const MAX_FAILURES = 256;
 
-/** One endpoint in the core. @extends {Core<'abp_endpoint', abp.Exports, abp.Config>} */
+/**
+ * One endpoint in the core.
+ * @extends {Core<'abp_endpoint', abp.Exports, abp.Config>}
+ */
 export class AbpCore extends Core {
   #maxControlLength;
   #role;
 
   /**
-   * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app: whether a new `initialize` replaces
-   *   the session. `foreign`: whether what it calls is not ours, which then decides what becomes of a cancel
+   * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app:
+   *   whether a new `initialize` replaces the session. `foreign`: whether what it calls is not
+   *   ours, which then decides what becomes of a cancel
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
    */
   constructor(config, tap) {
@@ -106,7 +131,10 @@ export class AbpCore extends Core {
     if (!length || this.x.describe(this.pointer, length - DESCRIPTION_AT) < 0) throw outOfMemory();
   }
 
-  /** What the core has printed. @param {number} at where; 0 if memory was short */
+  /**
+   * What the core has printed.
+   * @param {number} at where; 0 if memory was short
+   */
   #printed(at) {
     if (!at) throw outOfMemory();
     return parse(this.instance.readTerminated(at));
@@ -117,7 +145,10 @@ export class AbpCore extends Core {
     return this.#printed(this.x.print(this.pointer, Date.now()));
   }
 
-  /** The parts of the call, the question or the notification that was received. @param {unknown} payload of its message */
+  /**
+   * The parts of the call, the question or the notification that was received.
+   * @param {unknown} payload of its message
+   */
   received(payload) {
     const { u32 } = this.instance;
     const at = this.x.received(this.pointer) >> 2;
@@ -189,8 +220,7 @@ export class AbpCore extends Core {
     const how = (expired ? 1 : 0) | (repeatable ? 2 : 0);
     if (given === undefined || packed) {
       const asked = how | (reason === undefined ? 0 : reason ? 12 : 4);
-      const key =
-        ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + asked) * 2 + this.#role;
+      const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + asked) * 2 + this.#role;
       const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, packed, asked);
       if (failures.size === MAX_FAILURES) failures.clear();
       failures.set(key, failure);
@@ -244,7 +274,8 @@ export class AbpCore extends Core {
   /**
    * A response as it stands in a frame, if that has room for all that it says.
    * @param {any} response
-   * @returns {[packed: number, message: unknown] | undefined} `message` is as in js/wire/frame-kinds.js
+   * @returns {[packed: number, message: unknown] | undefined} `message` is as in
+   *   js/wire/frame-kinds.js
    */
   packFailure({ success, cancelled, data, error, metadata }) {
     if (success || data !== undefined || !error) return undefined;
@@ -276,7 +307,11 @@ export class AbpCore extends Core {
       abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
     if (!isKnown) return undefined;
     const [words, metadata] = Array.isArray(message) ? message : [message];
-    return this.#failure(/** @type {abp.Failure} */ (packed), words, isObject(metadata) ? metadata : undefined);
+    return this.#failure(
+      /** @type {abp.Failure} */ (packed),
+      words,
+      isObject(metadata) ? metadata : undefined,
+    );
   }
 
   /**

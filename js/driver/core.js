@@ -1,4 +1,7 @@
-/** What cores have in common: an object in the module's memory, text that is written there, and actions that are read. */
+/**
+ * What cores have in common: an object in the module's memory, text that is written there, and
+ * actions that are read.
+ */
 import * as abp from './abp-boundary.js';
 import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
 import { limitOf } from '../common/values.js';
@@ -40,7 +43,8 @@ export const outOfMemory = () =>
  */
 
 /**
- * Stands between a core and who uses it, to record what goes in: returns exports that do as the instance's do.
+ * Stands between a core and who uses it, to record what goes in: returns exports that do as the
+ * instance's do.
  * @template {BaseExports} X
  * @callback Tap
  * @param {Instance<X>} instance
@@ -62,8 +66,9 @@ const COUNTERS = {
 
 /**
  * One object of a core, such as an endpoint. Inputs are called directly as exports of the module,
- * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means. One of calls has the action that was just taken from it,
- * too: it is one packed integer, and its details are read from memory.
+ * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means. One of calls has the
+ * action that was just taken from it, too: it is one packed integer, and its details are read from
+ * memory.
  * @template {string} T
  * @template {CoreExports<T>} X
  * @template {object} C its configuration
@@ -73,7 +78,8 @@ export class Core {
 
   /**
    * @param {CoreModule<X>} module
-   * @param {Record<keyof C | 'seed', number>} layout the offsets of the fields of its configuration, in bytes
+   * @param {Record<keyof C | 'seed', number>} layout the offsets of the fields of its
+   *   configuration, in bytes
    * @param {C} config values of these fields, by name; an absent one is the default
    * @param {Tap<X>} [tap]
    */
@@ -103,27 +109,39 @@ export class Core {
     this.#module.abandon(this.instance);
   }
 
-  /** Writes an id to the scratch. @param {unknown} id @returns {number} its length in bytes; 0 if it cannot be an id */
+  /**
+   * Writes an id to the scratch.
+   * @param {unknown} id
+   * @returns {number} its length in bytes; 0 if it cannot be an id
+   */
   writeId(id) {
     return this.instance.writeId(id);
   }
 
   /**
    * Writes a text to the scratch.
-   * @param {string} [text] @param {number} [offset] where in the scratch it begins, in bytes
+   * @param {string} [text]
+   * @param {number} [offset] where in the scratch it begins, in bytes
    * @returns {number} its length in bytes; 0 if there is none, or memory is short
    */
   write(text = '', offset) {
     return Math.max(this.instance.write(text, offset), 0);
   }
 
-  /** Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does. @param {unknown} reason @param {number} [offset] */
+  /**
+   * Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does.
+   * @param {unknown} reason
+   * @param {number} [offset]
+   */
   writeReason(reason, offset) {
     if (typeof reason !== 'string') return 0;
     return Math.max(this.instance.write(reason.slice(0, MAX_REASON_LENGTH), offset), 0);
   }
 
-  /** A word of the action. @param {number} field its offset, in bytes */
+  /**
+   * A word of the action.
+   * @param {number} field its offset, in bytes
+   */
   #word(field) {
     return this.instance.u32[this.action + (field >> 2)];
   }
@@ -138,7 +156,10 @@ export class Core {
     return this.#word(abp.ACTION_AT) + this.#word(abp.ACTION_AT + 4) * 2 ** 32;
   }
 
-  /** How much of a stream: chunks and bytes. @returns {[number, number]} */
+  /**
+   * How much of a stream: chunks and bytes.
+   * @returns {[number, number]}
+   */
   get amount() {
     return [this.#word(abp.ACTION_CHUNKS), this.at];
   }

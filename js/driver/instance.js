@@ -1,4 +1,6 @@
-/** An instance of a module of the core: its exports, and text and numbers on their way in and out. */
+/**
+ * An instance of a module of the core: its exports, and text and numbers on their way in and out.
+ */
 
 import { MAX_ID_BYTES, SCRATCH_BYTES } from './abp-boundary.js';
 
@@ -28,7 +30,8 @@ const decoder = new TextDecoder();
  */
 
 /**
- * All endpoints of a module live in one instance, because a page has room for about a hundred memories.
+ * All endpoints of a module live in one instance, because a page has room for about a hundred
+ * memories.
  * @template {BaseExports} X the module's exports
  */
 export class Instance {
@@ -37,9 +40,16 @@ export class Instance {
   #scratch = 0;
   #room = 0;
 
-  /** @param {import('./load.js').Instantiate} instantiate @param {number} abi the number that the module must have */
+  /**
+   * @param {import('./load.js').Instantiate} instantiate
+   * @param {number} abi the number that the module must have
+   */
   constructor(instantiate, abi) {
-    /** The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the original. @type {X} */
+    /**
+     * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up
+     * slowly in the original.
+     * @type {X}
+     */
     this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
     if (this.x.abi?.() !== abi) {
       throw new Error('dist/ does not match js/: npm run build');
@@ -69,9 +79,11 @@ export class Instance {
   }
 
   /**
-   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short. Anything that cannot be an id
-   * (too long, not well-formed, not a string) becomes the empty id, which the core refuses.
-   * @param {unknown} id @returns {number} its length in bytes
+   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this
+   * short. Anything that cannot be an id (too long, not well-formed, not a string) becomes the
+   * empty id, which the core refuses.
+   * @param {unknown} id
+   * @returns {number} its length in bytes
    */
   writeId(id) {
     if (typeof id !== 'string' || id.length * 3 > MAX_ID_BYTES) return 0;
@@ -88,7 +100,8 @@ export class Instance {
 
   /**
    * Writes text to the scratch.
-   * @param {string} text @param {number} [offset] where in the scratch, in bytes
+   * @param {string} text
+   * @param {number} [offset] where in the scratch, in bytes
    * @returns {number} its length in bytes; -1 when memory is short
    */
   write(text, offset = 0) {
@@ -102,17 +115,28 @@ export class Instance {
     return encoder.encodeInto(text, this.u8.subarray(this.#scratch + offset)).written;
   }
 
-  /** Reads text from the module's memory. @param {number} at its address @param {number} length bytes */
+  /**
+   * Reads text from the module's memory.
+   * @param {number} at its address
+   * @param {number} length bytes
+   */
   read(at, length) {
     return decoder.decode(this.u8.subarray(at, at + length));
   }
 
-  /** Reads text from the scratch. @param {number} length bytes @param {number} [offset] where in the scratch, in bytes */
+  /**
+   * Reads text from the scratch.
+   * @param {number} length bytes
+   * @param {number} [offset] where in the scratch, in bytes
+   */
   readScratch(length, offset = 0) {
     return this.read(this.#scratch + offset, length);
   }
 
-  /** Reads text that ends with a zero byte. @param {number} at its address */
+  /**
+   * Reads text that ends with a zero byte.
+   * @param {number} at its address
+   */
   readTerminated(at) {
     return this.read(at, this.u8.indexOf(0, at) - at);
   }

@@ -1,4 +1,7 @@
-/** Loads a module of the core: as WebAssembly, or as JavaScript where WebAssembly is missing or forbidden. */
+/**
+ * Loads a module of the core: as WebAssembly, or as JavaScript where WebAssembly is missing or
+ * forbidden.
+ */
 import { development } from '../common/development.js';
 
 /**
@@ -9,8 +12,8 @@ import { development } from '../common/development.js';
  */
 
 /**
- * Compiles a module. Every new document waits for this, with cold code: so the engine compiles straight from its own
- * decompression stream, and nothing is copied in between.
+ * Compiles a module. Every new document waits for this, with cold code: so the engine compiles
+ * straight from its own decompression stream, and nothing is copied in between.
  * @param {Uint8Array<ArrayBuffer>} deflated the WebAssembly
  * @returns {Promise<WebAssembly.Module>}
  */
@@ -51,7 +54,8 @@ export async function load(deflated, fallback, use) {
     use((env) => new WebAssembly.Instance(module, { env }).exports);
     return 'wasm';
   } catch {
-    // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
+    // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core,
+    // slower.
     const { default: instantiate } = await fallback().catch(async (cause) => {
       throw (await development()).withoutCore(cause);
     });

@@ -1,6 +1,7 @@
 /**
- * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It also keeps the core's timer,
- * abandons the core when it traps, and frees its memory at the end. Nothing here decides what happens to a call.
+ * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It
+ * also keeps the core's timer, abandons the core when it traps, and frees its memory at the end.
+ * Nothing here decides what happens to a call.
  */
 import { reportError } from '../common/errors.js';
 import * as abp from './abp-boundary.js';
@@ -25,10 +26,16 @@ export class CoreDriver {
   /** The core has trapped and is not used any more. */
   failed = false;
 
-  /** Tells the core the time. @param {number} _now ms */
+  /**
+   * Tells the core the time.
+   * @param {number} _now ms
+   */
   advance(_now) {}
 
-  /** The timer has fired. @param {number} now ms */
+  /**
+   * The timer has fired.
+   * @param {number} now ms
+   */
   due(now) {
     this.advance(now);
   }
@@ -85,8 +92,8 @@ export class CoreDriver {
 }
 
 /**
- * The record of a call, kept by slot from the action that begins the call until the one that ends it.
- * What else it has is its protocol's.
+ * The record of a call, kept by slot from the action that begins the call until the one that ends
+ * it. What else it has is its protocol's.
  * @typedef {object} CallRecord
  * @property {abp.Handle} handle of the call; 0 before it begins and after its handler has settled
  */
@@ -106,13 +113,17 @@ export class CoreDriver {
 /**
  * Drives an endpoint or a peer, which extend it. Its records are those of the calls in flight.
  * @abstract
- * @template {import('./core.js').Core<any, import('./core.js').CallExports<any>, any> & { isPending?(call: abp.Handle): boolean }} C
+ * @template {import('./core.js').Core<any, import('./core.js').CallExports<any>, any>
+ *   & { isPending?(call: abp.Handle): boolean }} C
  * @template {CallRecord} R
  */
 export class Machine extends CoreDriver {
   /** The records of the calls in flight, by slot. @type {(R | undefined)[]} */
   #records = [];
-  /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
+  /**
+   * The last counters, once the core's memory is free.
+   * @type {Record<string, number> | undefined}
+   */
   #counters;
   /** Whether no more input comes. */
   over = false;
@@ -130,7 +141,7 @@ export class Machine extends CoreDriver {
     this.core = core;
   }
 
-  // --- What a protocol adds ------------------------------------------------------------------------
+  // --- What a protocol adds ----------------------------------------------------------------------
 
   /**
    * Reads what an action says besides its call, before the next one is taken.
@@ -158,17 +169,19 @@ export class Machine extends CoreDriver {
    */
   broke(_records) {}
 
-  // --- Inputs --------------------------------------------------------------------------------------
+  // --- Inputs ------------------------------------------------------------------------------------
 
   /**
    * Gives the core an input and performs the actions that it causes.
    * @template {unknown[]} A
-   * @param {(pointer: C['pointer'], ...args: A) => abp.Packed | abp.Status} input an export of the core,
-   *   which returns the first action, packed, or a negative status. It must call nothing but the core: if
-   *   it throws, the core has failed
-   * @param {unknown} context what the input is about: the record of a call that begins, or what has come
+   * @param {(pointer: C['pointer'], ...args: A) => abp.Packed | abp.Status} input an export of the
+   *   core, which returns the first action, packed, or a negative status. It must call nothing but
+   *   the core: if it throws, the core has failed
+   * @param {unknown} context what the input is about: the record of a call that begins, or what has
+   *   come
    * @param {A} args of the export
-   * @returns {abp.Status} `OK` or what the input returned; `E_MEMORY` if the core has failed, with it or before
+   * @returns {abp.Status} `OK` or what the input returned; `E_MEMORY` if the core has failed, with
+   *   it or before
    */
   feed(input, context, ...args) {
     if (this.failed) return abp.E_MEMORY;
@@ -198,8 +211,8 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Takes all actions after the first, before any is performed: that runs listeners and handlers, which may
-   * make calls.
+   * Takes all actions after the first, before any is performed: that runs listeners and handlers,
+   * which may make calls.
    * @param {Action} first
    * @param {unknown} context
    */
@@ -227,8 +240,9 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Unpacks an action, and keeps the record of its call: when it is taken, since what is performed before it
-   * may make calls, which get the slots that it has given back, or settle, which ends its record.
+   * Unpacks an action, and keeps the record of its call: when it is taken, since what is performed
+   * before it may make calls, which get the slots that it has given back, or settle, which ends its
+   * record.
    * @param {abp.Packed} packed
    * @param {any} context of a REQUEST, a QUEUED or a START: the record
    * @returns {Action}
@@ -286,7 +300,10 @@ export class Machine extends CoreDriver {
     this.broke(/** @type {R[]} */ ([...records]));
   }
 
-  /** @override @param {number} [now] ms */
+  /**
+   * @override
+   * @param {number} [now] ms
+   */
   advance(now = performance.now()) {
     this.feed(this.core.x.advance, undefined, now);
   }
@@ -314,14 +331,16 @@ export class Machine extends CoreDriver {
    * A handler has settled.
    * @template {unknown[]} A
    * @param {R} record
-   * @param {(pointer: C['pointer'], call: abp.Handle, ...args: A) => abp.Packed | abp.Status} input says how
+   * @param {(pointer: C['pointer'], call: abp.Handle, ...args: A) => abp.Packed | abp.Status} input
+   *   says how
    * @param {A} args of the input
    */
   finish(record, input, ...args) {
     const { handle } = record;
     const status = this.feed(input, record, handle, ...args);
     if (this.failed) return;
-    // A record is kept while its answer waits for other calls, and dropped if it was answered already.
+    // A record is kept while its answer waits for other calls, and dropped if it was answered
+    // already.
     const slot = handle & abp.SLOT_MASK;
     const isOwed = status === abp.FOLLOWS || this.core.isPending?.(handle);
     if (this.#records[slot] === record && !isOwed) this.#records[slot] = undefined;
@@ -348,7 +367,7 @@ export class Machine extends CoreDriver {
     return this.#records.find((record) => record && matches(record));
   }
 
-  // --- The end -------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
   /** No more input comes: frees the core's memory as soon as no handler runs. */
   end() {

@@ -11,16 +11,19 @@ export class CoreModule {
   #make = /** @type {() => Instance<X>} */ (/** @type {unknown} */ (undefined));
 
   /**
-   * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in base64: a file of its own,
-   *   since among code neither compresses well
-   * @param {() => Promise<{ default: import('./load.js').Instantiate }>} fallback imports the same core as JavaScript
-   * @param {number} abi the number that the module must return, which proves that it was built for this shim
+   * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in
+   *   base64: a file of its own, since among code neither compresses well
+   * @param {() => Promise<{ default: import('./load.js').Instantiate }>} fallback imports the same
+   *   core as JavaScript
+   * @param {number} abi the number that the module must return, which proves that it was built for
+   *   this shim
    */
   constructor(wasm, fallback, abi) {
     /**
-     * Loads the module, once. If that fails, the next call tries again, and a page that only imports us sees no unhandled rejection.
-     * It resolves when cores can be made, with their form. It rejects with an `AbpError` when a file does not load, and with an `Error`
-     * when the module was built from other sources than js/ has.
+     * Loads the module, once. If that fails, the next call tries again, and a page that only
+     * imports us sees no unhandled rejection. It resolves when cores can be made, with their form.
+     * It rejects with an `AbpError` when a file does not load, and with an `Error` when the module
+     * was built from other sources than js/ has.
      */
     this.load = loadOnce(async () => {
       const { default: deflated } = await loadPart(wasm());
@@ -31,12 +34,19 @@ export class CoreModule {
     });
   }
 
-  /** The instance in which cores are made. @returns {Instance<X>} */
+  /**
+   * The instance in which cores are made.
+   * @returns {Instance<X>}
+   */
   instance() {
     return (this.#shared ??= this.#make());
   }
 
-  /** An instance has trapped: cores that use it continue as long as they can, and new cores get a new one. @param {Instance<X>} instance */
+  /**
+   * An instance has trapped: cores that use it continue as long as they can, and new cores get a
+   * new one.
+   * @param {Instance<X>} instance
+   */
   abandon(instance) {
     if (this.#shared === instance) this.#shared = undefined;
   }

@@ -1,4 +1,7 @@
-/** Messages and responses as text, which the core reads and prints, without the values that it never looks into. */
+/**
+ * Messages and responses as text, which the core reads and prints, without the values that it never
+ * looks into.
+ */
 import { copyRecord, isObject, stringify } from '../common/values.js';
 
 /** Members of a payload that are values. The core is told which one it is by its place here. */
@@ -7,21 +10,28 @@ export const VALUES = ['params', 'data', 'chunk'];
 const NAMES = ['callId', 'idempotencyKey'];
 /** Levels of objects in objects that the core reads. */
 const MAX_LEVELS = 64;
-/** For an object in which no other is written. It is no whole number, so that counting down passes 0. */
+/**
+ * For an object in which no other is written. It is no whole number, so that counting down passes
+ * 0.
+ */
 const ALONE = 0.5;
-/** What is written of a message that is more than the core reads: levels, and members of an object. Of texts a part of what there is room for. */
+/**
+ * What is written of a message that is more than the core reads: levels, and members of an object.
+ * Of texts a part of what there is room for.
+ */
 const FEW_LEVELS = 4;
 const FEW = 24;
 
 /**
- * Writes what the core reads of a message or a response. Strings may contain what it cannot carry: NUL or lone surrogates. These are
- * replaced by U+FFFD, so that a reason that was cut in the wrong place does not cost the whole message. A callId or a key that
- * contains them becomes none that can be one, because the replaced text could be that of another call. Binary data is left out, and so
+ * Writes what the core reads of a message or a response. Strings may contain what it cannot carry:
+ * NUL or lone surrogates. These are replaced by U+FFFD, so that a reason that was cut in the wrong
+ * place does not cost the whole message. A callId or a key that contains them becomes none that can
+ * be one, because the replaced text could be that of another call. Binary data is left out, and so
  * are objects in an error or in metadata, which are values, too, and one in the place of an id.
  * @param {unknown} message as it arrived
  * @param {unknown} payload of which members are values: the message's, or a response itself
- * @param {number} longest characters of the text; throws a RangeError if it certainly has more. That is known before it is
- *   written
+ * @param {number} longest characters of the text; throws a RangeError if it certainly has more.
+ *   That is known before it is written
  * @param {boolean} isShort whether only what is short is written
  * @returns {string}
  */
@@ -69,7 +79,11 @@ export function textOf(message, payload, longest, isShort) {
   return stringify(shown(message, '', isShort ? FEW_LEVELS : MAX_LEVELS)) ?? '';
 }
 
-/** A response as the core says it, with what else its handler or the peer has said. @param {any} said @param {unknown} given any value */
+/**
+ * A response as the core says it, with what else its handler or the peer has said.
+ * @param {any} said
+ * @param {unknown} given any value
+ */
 export function responseOf({ error, metadata, ...said }, given) {
   const { error: theirs, metadata: more, data, ...rest } = copyRecord(given);
   // What succeeded too late is not told.

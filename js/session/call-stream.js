@@ -10,10 +10,11 @@ import { rejectionOf } from './rejection.js';
 const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
 /**
- * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What has not been read
- * waits here, within the limits `streamChunks` and `streamBytes`; the app waits when they are reached. `next` rejects if
- * the call failed, with an AbpError, whose name is `AbortError` if it was cancelled; `return` cancels the call if it still
- * runs, and `response` tells how it ended.
+ * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What
+ * has not been read waits here, within the limits `streamChunks` and `streamBytes`; the app waits
+ * when they are reached. `next` rejects if the call failed, with an AbpError, whose name is
+ * `AbortError` if it was cancelled; `return` cancels the call if it still runs, and `response`
+ * tells how it ended.
  * @template [T=any] its chunks
  * @template [Answer=any] its response
  * @extends {Inflow<T>}
@@ -26,8 +27,8 @@ export class CallStream extends Inflow {
   constructor(begin) {
     super();
     /**
-     * The protocol's response, as of a call: its data is what the app's generator returned. It never rejects for what
-     * happens to the call, whether the chunks are read or not.
+     * The protocol's response, as of a call: its data is what the app's generator returned. It
+     * never rejects for what happens to the call, whether the chunks are read or not.
      * @type {Promise<Answer>}
      */
     this.response = begin(this);
@@ -51,7 +52,10 @@ export class CallStream extends Inflow {
     );
   }
 
-  /** @internal @param {import('./call.js').Call} pending the call, as soon as it is made */
+  /**
+   * @internal
+   * @param {import('./call.js').Call} pending the call, as soon as it is made
+   */
   attach(pending) {
     this.#pending = pending;
   }
@@ -61,13 +65,20 @@ export class CallStream extends Inflow {
     return failedBy(OVERRUN);
   }
 
-  /** @override @protected @param {number} size */
+  /**
+   * @override
+   * @protected
+   * @param {number} size
+   */
   onRead(size) {
     const call = this.#pending;
     call?.feed(call.endpoint.core.x.chunk_read, size);
   }
 
-  /** @override @protected */
+  /**
+   * @override
+   * @protected
+   */
   onLeave() {
     const { endpoint, handle } = this.#pending ?? {};
     endpoint?.cancel(/** @type {any} */ (handle), 'The reader stopped reading the stream');
@@ -75,8 +86,8 @@ export class CallStream extends Inflow {
 }
 
 /**
- * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the call is cancelled nothing more is
- * read, not even chunks that had arrived.
+ * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the
+ * call is cancelled nothing more is read, not even chunks that had arrived.
  */
 export class InputStream extends CallStream {
   #call;

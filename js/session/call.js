@@ -1,6 +1,7 @@
 /**
- * A call, on either side: what it is about, and who waits for it. What becomes of it, the core decides (src/call_state.c), and what is
- * said of it, too. A record holds things: params, a promise, a controller, a signal, a response.
+ * A call, on either side: what it is about, and who waits for it. What becomes of it, the core
+ * decides (src/call_state.c), and what is said of it, too. A record holds things: params, a
+ * promise, a controller, a signal, a response.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
@@ -17,13 +18,15 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @typedef {object} RequestOptions How a call ends early, and what it reports.
  * @property {AbortSignal} [signal] cancels the call; the app decides how it ended
  * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
- * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called with each report of progress
+ * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called with
+ *   each report of progress
  * @property {string} [callId] names the call, for `cancel`; minted when absent
- * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
+ * @property {string | number} [progressToken] the token that the app reports progress with (the
+ *   callId)
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
- * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the same agent, joins that or gets
- *   what became of it, and never runs twice as long as the same memory (`client.memory`) remembers. At most 256 characters. See
- *   docs/agents.md#again-safely
+ * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the
+ *   same agent, joins that or gets what became of it, and never runs twice as long as the same
+ *   memory (`client.memory`) remembers. At most 256 characters. See docs/agents.md#again-safely
  */
 
 /**
@@ -35,9 +38,10 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  */
 
 /**
- * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any, highWaterMark?: number }} MadeOptions `about` is the callId on
- *   whose behalf a question is asked, or that of a call which may have run and is repeated; `stream` reads its chunks; `input` is
- *   what its handler reads
+ * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any,
+ *   highWaterMark?: number }} MadeOptions `about` is the callId on whose behalf a question is
+ *   asked, or that of a call which may have run and is repeated; `stream` reads its chunks; `input`
+ *   is what its handler reads
  */
 
 /**
@@ -48,7 +52,8 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @property {unknown} [progress] the token that names its progress; true is the id of the call
  * @property {boolean} [input] whether its caller streams to its handler
  * @property {unknown} [idempotencyKey] repeats of the call have the same one
- * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
+ * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is
+ *   asked
  */
 
 /**
@@ -57,26 +62,31 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
- * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed to its
- *   handler
+ * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed
+ *   to its handler
  * @property {boolean} [collected] its chunks were collected into its data
- * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to what
- *   follows: the console does not warn of its handler
+ * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to
+ *   what follows: the console does not warn of its handler
  * @property {unknown} [report] what its handler reported last
  * @property {object} [progress] its last progress
  * @property {{ add(info: object): void, flush(): void }} [reports] sends its progress
  * @property {Promise<void>} [returned] who waits for its handler to return
  * @property {() => void} [onReturn]
- * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to itself
+ * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to
+ *   itself
  * @property {Call} [parent] the call that makes it
  * @property {boolean} [goesOn] its handler has passed on that what it called still runs
- * @property {unknown} [lateReport] what a call below reported after its caller was told that it still runs
+ * @property {unknown} [lateReport] what a call below reported after its caller was told that it
+ *   still runs
  * @property {unknown} [earlier] what was reported of this work before it was stopped, if it was
  * @property {Transferable[]} [transfer] what of its data is moved
  * @property {boolean} [answeredEarly] its caller was told that it still runs
  */
 
-/** An app may have very many of them, pending for long: each field counts, and a private method would be one. */
+/**
+ * An app may have very many of them, pending for long: each field counts, and a private method
+ * would be one.
+ */
 export class Call {
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
@@ -113,12 +123,15 @@ export class Call {
     this.extra = EMPTY;
   }
 
-  /** The same, to be written. @returns {Extra} */
+  /**
+   * The same, to be written.
+   * @returns {Extra}
+   */
   ensureExtra() {
     return this.extra === EMPTY ? (this.extra = {}) : this.extra;
   }
 
-  // --- One that is made here -----------------------------------------------------------------------
+  // --- One that is made here ---------------------------------------------------------------------
 
   /**
    * Makes the call.
@@ -131,7 +144,8 @@ export class Call {
     stream?.attach(this);
     if (signal?.aborted) return this.settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
     const timeout = options.timeout ? milliseconds(options.timeout) : 0;
-    // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
+    // The core's clock stands still between inputs, and a deadline counts from now, or stands still
+    // from now on.
     if (timeout || parent) endpoint.advance();
     if (signal) onAbort(signal, this);
     endpoint.observe?.('begin', this, parent);
@@ -176,8 +190,8 @@ export class Call {
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `packed` what it says
-   *   as a number, `chunk` one that was too much
+   * @param {any} context what has come, if that settles it: `payload` is the response, `packed`
+   *   what it says as a number, `chunk` one that was too much
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
   settle(outcome, context, fate) {
@@ -230,9 +244,12 @@ export class Call {
     else this.endpoint.line.respond(this, response, transfer);
   }
 
-  // --- What a handler uses -------------------------------------------------------------------------
+  // --- What a handler uses -----------------------------------------------------------------------
 
-  /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
+  /**
+   * Aborts when the call is cancelled, times out, or its caller is gone. The reason is an
+   * `AbortError`.
+   */
   get signal() {
     const controller = (this.ensureExtra().controller ??= new AbortController());
     const grace = this.endpoint.limits?.grace;
@@ -241,18 +258,22 @@ export class Call {
     return controller.signal;
   }
 
-  /** The id by which the call can be cancelled. @returns {string} */
+  /**
+   * The id by which the call can be cancelled.
+   * @returns {string}
+   */
   get callId() {
     const { key, options, endpoint } = this;
     return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
   }
 
-  // --- One that was received -----------------------------------------------------------------------
+  // --- One that was received ---------------------------------------------------------------------
 
   /**
    * Gives the core an input about it.
    * @template {unknown[]} A
-   * @param {(pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle, ...args: A) => abp.Packed} input
+   * @param {(pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle,
+   *   ...args: A) => abp.Packed} input
    * @param {A} args of the input
    */
   feed(input, ...args) {
@@ -373,8 +394,8 @@ export class Call {
 }
 
 /**
- * Whether a handler's response says nothing of a call that was stopped: a success that comes too late, or no
- * more than that it has stopped.
+ * Whether a handler's response says nothing of a call that was stopped: a success that comes too
+ * late, or no more than that it has stopped.
  * @param {any} given
  */
 const saysNothing = ({ success, cancelled, data, error, metadata } = EMPTY) =>

@@ -21,7 +21,8 @@ export function answerOf({ core, cause }, callId, outcome, payload) {
   const { code, retryable, reason, message = reason, error } = read;
   if (typeof reason !== 'string') delete read.reason;
   delete read.error;
-  // The published form has no member for an error, so some apps put `code` and `message` beside the other members.
+  // The published form has no member for an error, so some apps put `code` and `message` beside the
+  // other members.
   const said = isObject(error) ? error : typeof code === 'string' && { code, message, retryable };
   if (said) {
     const given = { success: false, error: said };

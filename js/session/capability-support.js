@@ -1,4 +1,7 @@
-/** The answer of the protocol's `supports`. Loaded when somebody asks, it imports nothing that its side has. */
+/**
+ * The answer of the protocol's `supports`. Loaded when somebody asks, it imports nothing that its
+ * side has.
+ */
 
 /** Requirements of a capability that are read; the rest are ignored. */
 const MAX_REQUIREMENTS = 64;

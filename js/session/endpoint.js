@@ -1,6 +1,6 @@
 /**
- * One side of one connection: gives the core what comes in, and does what the core's actions say. What goes out
- * is said by its line (js/wire/line.js). Nothing here decides what happens to a call.
+ * One side of one connection: gives the core what comes in, and does what the core's actions say.
+ * What goes out is said by its line (js/wire/line.js). Nothing here decides what happens to a call.
  */
 import * as abp from '../driver/abp-boundary.js';
 import {
@@ -24,22 +24,27 @@ import { rejectionOf } from './rejection.js';
 /** @import { MessageKind, Transport } from '../transports/transport.js' */
 /** @import { PendingCancel } from './pending-cancel.js' */
 
-/** What streams need. @typedef {typeof import('./streams.js')} Streams */
+/**
+ * What streams need.
+ * @typedef {typeof import('./streams.js')} Streams
+ */
 
 /**
  * The client or the connection that an endpoint belongs to.
  * @typedef {object} Owner
- * @property {(call: Call) => abp.ErrorCode} accepts whether a call that was received may run: the code of its
- *   refusal, or `NO_ERROR`
- * @property {(call: Call) => unknown} run runs the handler of a call, and gives its response to `call.finish`
- * @property {(call: Call, response: any, outcome?: abp.Outcome, fate?: abp.Fate) => void} finished completes the
- *   response of a call that was received, or of one that was made and did not succeed, which has no `outcome`
+ * @property {(call: Call) => abp.ErrorCode} accepts whether a call that was received may run: the
+ *   code of its refusal, or `NO_ERROR`
+ * @property {(call: Call) => unknown} run runs the handler of a call, and gives its response to
+ *   `call.finish`
+ * @property {(call: Call, response: any, outcome?: abp.Outcome, fate?: abp.Fate) => void} finished
+ *   completes the response of a call that was received, or of one that was made and did not
+ *   succeed, which has no `outcome`
  * @property {(state: abp.Session, message: unknown) => void} session the session has another state
- * @property {(info: unknown, call: Call | 0) => void} [progress] agent: progress has come, of a call made here
- *   or of none
+ * @property {(info: unknown, call: Call | 0) => void} [progress] agent: progress has come, of a
+ *   call made here or of none
  * @property {(event: string, data: unknown) => void} [notification] agent: a notification has come
- * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [question] app: asks the
- *   agent something on behalf of a call; `about` is the callId of the agent's call
+ * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [question]
+ *   app: asks the agent something on behalf of a call; `about` is the callId of the agent's call
  * @property {() => void} ended nothing is sent or received any more
  */
 
@@ -47,10 +52,11 @@ import { rejectionOf } from './rejection.js';
  * What is known of the app's capabilities.
  * @typedef {object} Known
  * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
- * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
- *   app: completes the error that refuses a call; returns a promise where that has to wait
- * @property {boolean} [foreign] app: whether calls are passed on to an app that is not ours, whose word decides
- *   what becomes of a cancel
+ * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject)
+ *   => Promise<void> | void} [explain] app: completes the error that refuses a call; returns a
+ *   promise where that has to wait
+ * @property {boolean} [foreign] app: whether calls are passed on to an app that is not ours, whose
+ *   word decides what becomes of a cancel
  */
 
 /** The core's bits of the features that a transport may carry. */
@@ -72,7 +78,10 @@ export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
 
 /** @extends {Machine<AbpCore, any>} Its records are each a `Call` or a `PendingCancel`. */
 export class Endpoint extends Machine {
-  /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
+  /**
+   * The transport on which the last message arrived: its answer goes back there.
+   * @type {Transport}
+   */
   #via;
   /** Says everything outside of a session that has agreed on frames. */
   #messages = new MessageLine(this);
@@ -82,14 +91,17 @@ export class Endpoint extends Machine {
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
-  /** Is told of each cancel that comes just after a long call has ended. @type {(() => void) | undefined} */
+  /**
+   * Is told of each cancel that comes just after a long call has ended.
+   * @type {(() => void) | undefined}
+   */
   late;
   /** What streams need, once one was begun. @type {Streams | undefined} */
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
-  /** The last message that was not of a call. @type {unknown} */
-  heard;
+  /** The last message that the core read. @type {unknown} */
+  lastMessage;
 
   /**
    * @param {object} options
@@ -102,8 +114,8 @@ export class Endpoint extends Machine {
    * }} options.transport
    * @param {Owner} options.owner
    * @param {Known} options.capabilities
-   * @param {(sessionId: unknown) => Transferable[] | undefined} [options.offer] app: makes the better way to it
-   *   that its answer to the handshake offers
+   * @param {(sessionId: unknown) => Transferable[] | undefined} [options.offer] app: makes the
+   *   better way to it that its answer to the handshake offers
    * @param {import('./observers.js').Observers} [options.observers]
    */
   constructor(options) {
@@ -129,8 +141,8 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Replaces the transport by a better one. Messages that still arrive on the old one are ignored, except for a
-   * handshake, which the app's side decides about.
+   * Replaces the transport by a better one. Messages that still arrive on the old one are ignored,
+   * except for a handshake, which the app's side decides about.
    * @param {Transport} transport
    */
   upgrade(transport) {
@@ -159,7 +171,10 @@ export class Endpoint extends Machine {
     return (x.features(pointer) & feature) !== 0;
   }
 
-  /** Loads what streams need. @returns {Promise<Streams>} rejects with an AbpError */
+  /**
+   * Loads what streams need.
+   * @returns {Promise<Streams>} rejects with an AbpError
+   */
   async loadStreams() {
     return (this.streams ??= await loadPart(import('./streams.js')));
   }
@@ -168,7 +183,8 @@ export class Endpoint extends Machine {
    * Streams what a handler has returned.
    * @param {Call} call
    * @param {any} source
-   * @returns {Promise<unknown>} the data of the response; rejects if what streams need does not load
+   * @returns {Promise<unknown>} the data of the response; rejects if what streams need does not
+   *   load
    */
   async sendStream(call, source) {
     try {
@@ -185,7 +201,8 @@ export class Endpoint extends Machine {
    * @template {import('./call-stream.js').CallStream} S
    * @param {(streams: Streams) => S} begin
    * @param {(loading: Promise<Streams>) => Promise<Streams>} wait may end the wait before
-   * @param {(error: unknown) => any} [unbegun] its response if it does not begin, by which its reader fails
+   * @param {(error: unknown) => any} [unbegun] its response if it does not begin, by which its
+   *   reader fails
    * @param {AbortSignal} [signal] its caller's
    * @returns {S}
    */
@@ -215,7 +232,7 @@ export class Endpoint extends Machine {
     });
   }
 
-  // --- In ------------------------------------------------------------------------------------------
+  // --- In ----------------------------------------------------------------------------------------
 
   /**
    * Something has come.
@@ -271,7 +288,7 @@ export class Endpoint extends Machine {
   message(message) {
     const { core } = this;
     const { x } = core;
-    this.heard = message;
+    this.lastMessage = message;
     const payload = getOwn(message, 'payload');
     const context = { message, payload };
     const receive = () => this.feed(x.receive, context, core.writeText(message, payload));
@@ -311,7 +328,7 @@ export class Endpoint extends Machine {
     return aside ? abp.NO_ERROR : this.owner.accepts(call);
   }
 
-  // --- Out -----------------------------------------------------------------------------------------
+  // --- Out ---------------------------------------------------------------------------------------
 
   /**
    * The core has not taken a call or a cancel that was to be made here.
@@ -338,7 +355,8 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Posts a message or a frame. Throws if it cannot be cloned, not even by reading what is plain in it.
+   * Posts a message or a frame. Throws if it cannot be cloned, not even by reading what is plain in
+   * it.
    * @param {unknown} message
    * @param {Transferable[]} [transfer]
    * @param {MessageKind} [kind]
@@ -353,7 +371,7 @@ export class Endpoint extends Machine {
     }
   }
 
-  // --- The session ---------------------------------------------------------------------------------
+  // --- The session -------------------------------------------------------------------------------
 
   /**
    * Ends the session.
@@ -400,7 +418,7 @@ export class Endpoint extends Machine {
     this.owner.ended();
   }
 
-  // --- What the core's actions do ------------------------------------------------------------------
+  // --- What the core's actions do ----------------------------------------------------------------
 
   /**
    * @override

@@ -5,14 +5,20 @@ import { iteratorOf } from '../common/iterator-of.js';
 import { getOwn } from '../common/values.js';
 import { Call } from './call.js';
 
-/** The input of a call. It is read once, when the handler asks for it, and not after the call has ended. */
+/**
+ * The input of a call. It is read once, when the handler asks for it, and not after the call has
+ * ended.
+ */
 class Input {
   /** Whether the handler has asked for it. */
   taken = false;
   #iterator;
   /** Ends the wait for the next chunk. @type {undefined | ((error: unknown) => void)} */
   #reject;
-  /** Once nothing more is read: settles when the source has ended. @type {Promise<unknown> | undefined} */
+  /**
+   * Once nothing more is read: settles when the source has ended.
+   * @type {Promise<unknown> | undefined}
+   */
   #returned;
 
   /** @param {unknown} source an async iterable or a `ReadableStream` that nobody reads */
@@ -25,7 +31,10 @@ class Input {
     return this;
   }
 
-  /** @returns {Promise<IteratorResult<unknown>>} rejects if the source fails, and when the call has ended */
+  /**
+   * @returns {Promise<IteratorResult<unknown>>} rejects if the source fails, and when the call has
+   *   ended
+   */
   next() {
     return new Promise((resolve, reject) => {
       if (this.#returned) return reject(ended());
@@ -34,7 +43,10 @@ class Input {
     });
   }
 
-  /** Lets the source's `finally` run. @param {unknown} [reason] */
+  /**
+   * Lets the source's `finally` run.
+   * @param {unknown} [reason]
+   */
   return(reason) {
     return (this.#returned ??= Promise.resolve()
       .then(() => this.#iterator.return?.(reason))
@@ -70,7 +82,10 @@ export async function withInput(endpoint, source, call) {
   }
 }
 
-/** The input of the pending call which the app asks to read. @param {Call} asked */
+/**
+ * The input of the pending call which the app asks to read.
+ * @param {Call} asked
+ */
 export function inputOf({ endpoint, params }) {
   const callId = getOwn(params, 'callId');
   const call = endpoint.find(

@@ -1,12 +1,21 @@
-/** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
+/**
+ * The stream of a handler: a chunk is sent when the window has room for it. Until then the handler
+ * waits.
+ */
 import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
 
-/** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
+/**
+ * Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing
+ * needs fewer to make it.
+ */
 const MAX_TURNS_BETWEEN_CHUNKS = 24;
-/** Chunks that come within this time of those that were sent, in ms, wait for others, up to so many bytes. */
+/**
+ * Chunks that come within this time of those that were sent, in ms, wait for others, up to so many
+ * bytes.
+ */
 const MAX_CHUNK_DELAY = 1;
 const MAX_CHUNK_BYTES = 2 ** 16;
 
@@ -17,38 +26,56 @@ export class Outflow extends Iteration {
   /** Why a chunk could not be sent. @type {import('../common/errors.js').AbpError | undefined} */
   #broken;
 
-  /** @param {import('./call.js').Call} call @param {unknown} source what its handler returned */
+  /**
+   * @param {import('./call.js').Call} call
+   * @param {unknown} source what its handler returned
+   */
   constructor(call, source) {
     super(source);
     this.#call = call;
   }
 
-  /** Sends a chunk, if there is room for it. @param {unknown} chunk @param {number} size @returns {boolean} false if there is none */
+  /**
+   * Sends a chunk, if there is room for it.
+   * @param {unknown} chunk
+   * @param {number} size
+   * @returns {boolean} false if there is none
+   */
   #isSent(chunk, size) {
     const { endpoint, handle } = this.#call;
     return endpoint.feed(endpoint.core.x.chunk, chunk, handle, size) !== abp.E_LIMIT;
   }
 
-  /** @param {unknown} chunk @returns {Promise<void> | undefined} for what has to wait */
+  /**
+   * @param {unknown} chunk
+   * @returns {Promise<void> | undefined} for what has to wait
+   */
   offer(chunk) {
     const size = sizeOf(chunk);
     return this.#isSent(chunk, size) ? this.requireWhole() : this.#waitFor(chunk, size);
   }
 
-  /** @param {unknown} chunk @param {number} size */
+  /**
+   * @param {unknown} chunk
+   * @param {number} size
+   */
   async #waitFor(chunk, size) {
     do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
     while (!this.stopped && !this.#isSent(chunk, size));
     this.requireWhole();
   }
 
-  /** Throws if a chunk could not be sent. @returns {undefined} */
+  /**
+   * Throws if a chunk could not be sent.
+   * @returns {undefined}
+   */
   requireWhole() {
     if (this.#broken) throw this.#broken;
   }
 
   /**
-   * Sends a chunk that the core lets pass. Those that follow one another without a pause are collected.
+   * Sends a chunk that the core lets pass. Those that follow one another without a pause are
+   * collected.
    * @param {unknown} chunk
    * @param {number} size its bytes
    */
@@ -71,13 +98,19 @@ export class Outflow extends Iteration {
     this.#retry?.();
   }
 
-  /** A chunk could not be sent. @param {unknown} error */
+  /**
+   * A chunk could not be sent.
+   * @param {unknown} error
+   */
   fail(error) {
     this.#broken ??= chunkUnsent(error);
     this.resume();
   }
 
-  /** @override @param {unknown} [reason] */
+  /**
+   * @override
+   * @param {unknown} [reason]
+   */
   stop(reason) {
     super.stop(reason);
     this.resume();
@@ -88,8 +121,9 @@ export class Outflow extends Iteration {
  * Streams what a handler has returned.
  * @param {import('./call.js').Call} call
  * @param {unknown} source
- * @returns {Promise<unknown>} the data of the response: what the source returned or, if that is nothing and the caller reads no
- *   chunks, a list of them; if it was stopped before all was sent, a response that says so
+ * @returns {Promise<unknown>} the data of the response: what the source returned or, if that is
+ *   nothing and the caller reads no chunks, a list of them; if it was stopped before all was sent,
+ *   a response that says so
  */
 export async function stream(call, source) {
   const { endpoint, handle, reason } = call;

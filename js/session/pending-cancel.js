@@ -38,7 +38,8 @@ export function cancelById(endpoint, callId, reason, answerTo) {
 }
 
 /**
- * What is told where there was no answer that could be read: the call may or may not have been stopped.
+ * What is told where there was no answer that could be read: the call may or may not have been
+ * stopped.
  * @param {string} callId
  * @param {{ error: import('../common/errors.js').ErrorObject }} response
  */

@@ -7,7 +7,11 @@ import * as FrameKind from './frame-kinds.js';
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
 const MAX_FRAME_ENTRIES = 4096;
 
-/** The entries of what has come. @param {any} frame text or values @returns {unknown[] | false} false if it is no frame */
+/**
+ * The entries of what has come.
+ * @param {any} frame text or values
+ * @returns {unknown[] | false} false if it is no frame
+ */
 export function entriesOf(frame) {
   try {
     if (typeof frame === 'string') frame = parse(frame);
@@ -18,7 +22,10 @@ export function entriesOf(frame) {
   return isWhole && frame.length <= MAX_FRAME_ENTRIES * 4 && frame;
 }
 
-/** Whether what has come is meant as a frame: a program that shares the channel may post any text. @param {any} data text or a list */
+/**
+ * Whether what has come is meant as a frame: a program that shares the channel may post any text.
+ * @param {any} data text or a list
+ */
 export const isFrame = (data) => (typeof data === 'string' ? /^\[+\d/.test(data) : data[0] > 0);
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
@@ -42,9 +49,10 @@ export class FrameWriter {
   #writesText;
 
   /**
-   * @param {{ post(frame: unknown[] | string, transfer?: Transferable[]): void }} channel sends a frame
-   * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable
-   *   gets each entry that could not be sent, and why
+   * @param {{ post(frame: unknown[] | string, transfer?: Transferable[]): void }} channel sends a
+   *   frame
+   * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void}
+   *   undeliverable gets each entry that could not be sent, and why
    * @param {boolean} [writesText] whether the other side reads text
    */
   constructor(channel, undeliverable, writesText = false) {
@@ -54,9 +62,9 @@ export class FrameWriter {
   }
 
   /**
-   * Adds an entry. The first one of a turn is sent at once, because a single call should not wait. The
-   * others are collected until the turn's microtasks have run, as text or as copies: what is neither is
-   * sent with those before it.
+   * Adds an entry. The first one of a turn is sent at once, because a single call should not wait.
+   * The others are collected until the turn's microtasks have run, as text or as copies: what is
+   * neither is sent with those before it.
    * @param {number} kind see js/wire/frame-kinds.js, also for the next three
    * @param {unknown} key
    * @param {unknown} a
@@ -84,7 +92,8 @@ export class FrameWriter {
   }
 
   /**
-   * Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first entry.
+   * Adds a message that is not urgent: it is sent at the end of the turn, even if it is the first
+   * entry.
    * @param {object} message
    */
   addLater(message) {
@@ -128,7 +137,8 @@ export class FrameWriter {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
     this.#left = 0;
-    // Handlers that settle in this turn do so a few microtasks later: one more round collects their results.
+    // Handlers that settle in this turn do so a few microtasks later: one more round collects their
+    // results.
     void soon.then().then(this.#settle);
     return true;
   }
@@ -140,8 +150,8 @@ export class FrameWriter {
   };
 
   /**
-   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it: they are
-   * copies, or text.
+   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it:
+   * they are copies, or text.
    * @param {Transferable[]} [transfer] moved with the last entry
    */
   flush(transfer) {

@@ -1,6 +1,7 @@
 /**
- * What is said to the other side, and how: in messages of the published protocol or, where both sides agreed
- * on them, in frames. A session has one of the two lines from its beginning to its end.
+ * What is said to the other side, and how: in messages of the published protocol or, where both
+ * sides agreed on them, in frames. A session has one of the two lines from its beginning to its
+ * end.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { outOfMemory } from '../driver/core.js';
@@ -55,7 +56,13 @@ export class MessageLine {
       role === abp.AGENT && isOrdinary(call, window)
         ? callMessage(options.callId ?? core.idText(handle), name, params)
         : core.print(
-            { ...options, name, progress: options.progressToken, input: !!options.input, value: params },
+            {
+              ...options,
+              name,
+              progress: options.progressToken,
+              input: !!options.input,
+              value: params,
+            },
             abp.REQUEST,
             handle,
             window,
@@ -108,7 +115,8 @@ export class MessageLine {
   progress(info, token, call) {
     const progress = call && token === true ? undefined : token;
     const message = this.endpoint.core.print({ progress }, abp.REPORT, call);
-    if (message) this.control({ ...message, payload: { ...info, ...message.payload } }, 'droppable');
+    if (message)
+      this.control({ ...message, payload: { ...info, ...message.payload } }, 'droppable');
   }
 
   /**
@@ -176,7 +184,8 @@ export class MessageLine {
 
   /**
    * @param {any} message
-   * @param {(error: unknown) => unknown} [failed] is called if it cannot be sent; without it the console says so
+   * @param {(error: unknown) => unknown} [failed] is called if it cannot be sent; without it the
+   *   console says so
    * @param {Transferable[]} [transfer]
    * @param {MessageKind} [kind]
    */
@@ -191,8 +200,8 @@ export class MessageLine {
   }
 
   /**
-   * An answer could not be sent: another one says why. One whose id or key cannot be cloned is lost: nobody
-   * could match it.
+   * An answer could not be sent: another one says why. One whose id or key cannot be cloned is
+   * lost: nobody could match it.
    * @protected
    * @param {unknown} data
    * @param {unknown} error
@@ -211,7 +220,10 @@ export class MessageLine {
   }
 }
 
-/** Says in frames what the messages would have said. js/wire/frame-kinds.js says what the entries are. */
+/**
+ * Says in frames what the messages would have said. js/wire/frame-kinds.js says what the entries
+ * are.
+ */
 export class FrameLine extends MessageLine {
   /** Whether the other side reads what became of a call as a number. */
   #sendsOutcomes;
@@ -386,7 +398,8 @@ export class FrameLine extends MessageLine {
     switch (kind) {
       case FrameKind.OUTCOME: {
         const payload = core.unpackFailure(a, b);
-        if (payload) return sink.feed(x.outcome_received, { payload, packed: a }, length, number, a);
+        if (payload)
+          return sink.feed(x.outcome_received, { payload, packed: a }, length, number, a);
         return this.#readOther(sink, FrameKind.RESPONSE, key, undefined, b, length, number);
       }
       case FrameKind.RESPONSE: {
@@ -397,9 +410,7 @@ export class FrameLine extends MessageLine {
         sink.late?.();
         const text = core.writeReason(a, length);
         // As the core has it.
-        const cancelReason = text
-          ? reasonText(a)?.replace(/\p{Surrogate}/gu, '\ufffd')
-          : undefined;
+        const cancelReason = text ? reasonText(a)?.replace(/\p{Surrogate}/gu, '\ufffd') : undefined;
         return sink.feed(x.cancel_received, { cancelReason }, length, number, text);
       }
       case FrameKind.PROGRESS:

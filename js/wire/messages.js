@@ -32,8 +32,9 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
  * @property {import('../common/errors.js').ErrorObject<Code>} error
  * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
  * @property {Metadata} [metadata]
- * @property {Promise<import('../types/outcome.js').CallFate>} [settled] of an agent's call whose outcome is `running` or `unknown`:
- *   what became of it in the end. The app is asked when it is first read
+ * @property {Promise<import('../types/outcome.js').CallFate>} [settled] of an agent's call whose
+ *   outcome is `running` or `unknown`: what became of it in the end. The app is asked when it is
+ *   first read
  */
 
 /**
@@ -41,9 +42,10 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
  * @property {number} [duration] ms
  * @property {boolean} [cached]
  * @property {boolean} [collected] the data are the chunks of a stream, in a list
- * @property {import('../types/outcome.js').CallOutcome} [outcome] of a call that did not succeed: what became of its work
- * @property {any} [report] of a call that did not succeed: what its handler reported last, such as what it has applied and what
- *   remains
+ * @property {import('../types/outcome.js').CallOutcome} [outcome] of a call that did not succeed:
+ *   what became of its work
+ * @property {any} [report] of a call that did not succeed: what its handler reported last, such as
+ *   what it has applied and what remains
  * @property {ProgressInfo} [progress] of a call that did not succeed: the last progress
  */
 
@@ -65,10 +67,16 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 /** The capability by which an agent asks what became of a call. */
 export const OUTCOME = 'bridge/outcome';
 
-/** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
+/**
+ * The elicitation by which an app reads what its agent streams to a handler; `params` has the
+ * callId.
+ */
 export const INPUT = 'bridge/input';
 
-/** An elicitation's method, by its standard name. @param {unknown} name */
+/**
+ * An elicitation's method, by its standard name.
+ * @param {unknown} name
+ */
 export const elicitationMethod = (name) =>
   name === 'elicitation/text' ? 'elicitation/input' : String(name);
 
@@ -78,8 +86,8 @@ export const LIST_CHANGED = 'notifications/capabilities/list_changed';
 const RESPONSE_MEMBERS = ['success', 'data', 'error', 'cancelled', 'metadata'];
 
 /**
- * Whether a handler returned a whole response of the protocol and not just the data: an object with a boolean `success`
- * and no members but those of a response.
+ * Whether a handler returned a whole response of the protocol and not just the data: an object with
+ * a boolean `success` and no members but those of a response.
  * @param {unknown} value
  * @returns {value is Response}
  */
@@ -88,12 +96,17 @@ export const isResponse = (value) =>
   typeof getOwn(value, 'success') === 'boolean' &&
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
-/** Whether more may become known of a call. @param {unknown} outcome as it was told */
+/**
+ * Whether more may become known of a call.
+ * @param {unknown} outcome as it was told
+ */
 export const isOpen = (outcome) => outcome === 'running' || outcome === 'unknown';
 
 /**
  * The response of what has failed for a reason that the core does not know.
- * @param {unknown} error why @param {any} [outcome] what became of the work @returns {any}
+ * @param {unknown} error why
+ * @param {any} [outcome] what became of the work
+ * @returns {any}
  */
 export const failedBy = (error, outcome) => ({
   success: false,
@@ -101,7 +114,11 @@ export const failedBy = (error, outcome) => ({
   ...(outcome && { metadata: { outcome } }),
 });
 
-/** The response to a call that did not begin, or whose handler did not. @param {unknown} error why @returns {Failure} */
+/**
+ * The response to a call that did not begin, or whose handler did not.
+ * @param {unknown} error why
+ * @returns {Failure}
+ */
 export const unstarted = (error) => failedBy(error, 'unstarted');
 
 /**
@@ -119,7 +136,10 @@ export function readResponse(value) {
   };
 }
 
-/** Whether a capability says that it may run twice. @param {unknown} annotations its hints */
+/**
+ * Whether a capability says that it may run twice.
+ * @param {unknown} annotations its hints
+ */
 export const isRepeatable = (annotations) =>
   isObject(annotations) &&
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
@@ -129,7 +149,8 @@ const PROGRESS_NUMBERS = ['progress', 'total', 'percentage', 'estimatedRemaining
 const PROGRESS_TEXTS = ['status', 'stage'];
 
 /**
- * Reads progress: leaves out members of the wrong type, and calculates `percentage` where there is a total.
+ * Reads progress: leaves out members of the wrong type, and calculates `percentage` where there is
+ * a total.
  * @param {unknown} info what a peer sent: any value
  * @returns {any} a copy
  */
@@ -143,7 +164,8 @@ export function progressInfo(info) {
 }
 
 /**
- * Checks the progress that a program reports, and warns of one that does not say in numbers how far it is.
+ * Checks the progress that a program reports, and warns of one that does not say in numbers how far
+ * it is.
  * @param {string} who reports it
  * @param {any} info what it gave
  * @param {any} [before] the report before: what says only the stage is as far as that

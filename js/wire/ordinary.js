@@ -1,7 +1,8 @@
 /**
- * The messages of an ordinary call, as objects: a call that says no more than its name, params and time, and data. They would wait for
- * their text longer than for anything else, so they are read and written here. All others are the core's, and what these mean is, too:
- * src/wire_abp_data.c. The words are generated from there.
+ * The messages of an ordinary call, as objects: a call that says no more than its name, params and
+ * time, and data. They would wait for their text longer than for anything else, so they are read
+ * and written here. All others are the core's, and what these mean is, too: src/wire_abp_data.c.
+ * The words are generated from there.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { getOwn, isRecord } from '../common/values.js';
@@ -13,8 +14,8 @@ const RESPONSE_TYPES = [abp.TYPE_ANSWER, abp.TYPE_CALL_RESULT];
  * Reads an ordinary call, or data: the response to a call or a question that succeeded.
  * @param {abp.Role} role of the reader
  * @param {unknown} message as it arrived
- * @returns {{ id: string, payload: unknown, callId?: string, name?: unknown, timeout?: unknown } | undefined} undefined for anything
- *   else; a call has a `callId`
+ * @returns {{ id: string, payload: unknown, callId?: string, name?: unknown, timeout?: unknown }
+ *   | undefined} undefined for anything else; a call has a `callId`
  */
 export function readOrdinary(role, message) {
   const type = getOwn(message, 'type');
@@ -35,13 +36,25 @@ export function readOrdinary(role, message) {
   return typeof callId === 'string' ? { id, payload, callId, name, timeout } : undefined;
 }
 
-/** @param {string} type @param {unknown} id @param {unknown} payload */
+/**
+ * @param {string} type
+ * @param {unknown} id
+ * @param {unknown} payload
+ */
 const messageOf = (type, id, payload) => ({ type, id, timestamp: Date.now(), payload });
 
-/** @param {string} callId @param {string} capability @param {unknown} params */
+/**
+ * @param {string} callId
+ * @param {string} capability
+ * @param {unknown} params
+ */
 export const callMessage = (callId, capability, params) =>
   messageOf(abp.TYPE_CALL, callId, { capability, params, options: { callId }, callId });
 
-/** @param {abp.Role} role of who responds @param {unknown} id of the call's message @param {unknown} response */
+/**
+ * @param {abp.Role} role of who responds
+ * @param {unknown} id of the call's message
+ * @param {unknown} response
+ */
 export const responseMessage = (role, id, response) =>
   messageOf(RESPONSE_TYPES[role], id, response);

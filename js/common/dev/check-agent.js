@@ -90,7 +90,8 @@ const nameError = (method) => invalid(`${method} needs the name of a capability`
 
 /**
  * Says what is wrong with a call, or warns of options that nothing reads if it can be made.
- * @param {unknown[]} mistakes that the client looks for (js/agent/client.js): each is truthy if the call makes it
+ * @param {unknown[]} mistakes that the client looks for (js/agent/client.js): each is truthy if the
+ *   call makes it
  * @param {any} options of the call
  * @param {unknown} stream what reads its chunks, if something does
  * @param {Kinds} kinds

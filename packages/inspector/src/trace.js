@@ -1,4 +1,7 @@
-/** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
+/**
+ * Decodes what an endpoint's observer is told into events for people and tools. Loaded only where
+ * somebody listens.
+ */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { SESSIONS } from './abp-names.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
@@ -7,9 +10,16 @@ import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { entriesOf } from '../../../js/wire/frames.js';
 
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
-/** @import { AnyCall, Endpoint, Observe, Observed, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
+/**
+ * @import { AnyCall, Endpoint, Observe, Observed, TraceEvent } from '../../../js/types/trace.js'
+ * @import { TraceListener, TraceOutcome } from '../../../js/types/trace.js'
+ */
 
-/** Why something that was received had no effect, by the core's counters, and that for who has not read the protocol. @type {[abp.Counter, string, string][]} */
+/**
+ * Why something that was received had no effect, by the core's counters, and that for who has not
+ * read the protocol.
+ * @type {[abp.Counter, string, string][]}
+ */
 const DROPS = [
   [abp.LATE, 'late', 'an answer to a call that was settled before'],
   [abp.STRAY, 'stray', 'an answer, or progress, for an unknown call'],
@@ -22,7 +32,11 @@ export const REASONS = Object.fromEntries(DROPS.map(([, reason, why]) => [reason
 
 let connections = 0;
 
-/** How a call ended. @param {unknown} response @returns {TraceOutcome} */
+/**
+ * How a call ended.
+ * @param {unknown} response
+ * @returns {TraceOutcome}
+ */
 function outcomeNamed(response) {
   const code = getOwn(getOwn(response, 'error'), 'code');
   if (getOwn(response, 'success') === true) return 'completed';
@@ -30,16 +44,25 @@ function outcomeNamed(response) {
   return code === 'DISCONNECTED' ? 'disconnected' : 'failed';
 }
 
-/** What a call was given. @param {AnyCall} record */
+/**
+ * What a call was given.
+ * @param {AnyCall} record
+ */
 const given = ({ params, options: { timeout } }) => ({ params, ...(timeout && { timeout }) });
 
 /** Observes one endpoint. */
 class Tracer {
-  /** What is known of each call in flight, by its record. @type {Map<AnyCall, { about: Partial<TraceEvent>, began: number }>} */
+  /**
+   * What is known of each call in flight, by its record.
+   * @type {Map<AnyCall, { about: Partial<TraceEvent>, began: number }>}
+   */
   #calls = new Map();
   /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
   #parents = new WeakMap();
-  /** What the numbers in frames are short for: the ids of agents' calls, and of apps' questions, begin with these. */
+  /**
+   * What the numbers in frames are short for: the ids of agents' calls, and of apps' questions,
+   * begin with these.
+   */
   #prefix = { calls: '', questions: '' };
   #frames = 0;
   #endpoint;
@@ -48,7 +71,10 @@ class Tracer {
   /** @type {number[]} */
   #dropped;
 
-  /** @param {Endpoint} endpoint @param {Set<TraceListener>} listeners */
+  /**
+   * @param {Endpoint} endpoint
+   * @param {Set<TraceListener>} listeners
+   */
   constructor(endpoint, listeners) {
     this.#endpoint = endpoint;
     this.#listeners = listeners;
@@ -74,9 +100,12 @@ class Tracer {
     for (const listener of this.#listeners) invokeReportingErrors(listener, whole);
   }
 
-  // --- Messages --------------------------------------------------------------------------------------
+  // --- Messages ----------------------------------------------------------------------------------
 
-  /** @param {boolean} sent @param {unknown} data reading it may throw */
+  /**
+   * @param {boolean} sent
+   * @param {unknown} data reading it may throw
+   */
   message(sent, data) {
     const direction = sent ? 'out' : 'in';
     safely(() => {
@@ -93,7 +122,11 @@ class Tracer {
     });
   }
 
-  /** @param {unknown[]} entries @param {'in' | 'out'} direction @param {boolean} byAgent whether an agent sends them */
+  /**
+   * @param {unknown[]} entries
+   * @param {'in' | 'out'} direction
+   * @param {boolean} byAgent whether an agent sends them
+   */
   #entries(entries, direction, byAgent) {
     for (let i = 0; i + 3 < entries.length; i += 4) {
       const [kind, key, a, b] = entries.slice(i, i + 4);
@@ -163,7 +196,12 @@ class Tracer {
     return { type: `entry ${kind} of a frame`, id: key, payload: [a, b] };
   }
 
-  /** The id that a key in a frame stands for. @param {unknown} key @param {boolean} ofCall @returns {any} */
+  /**
+   * The id that a key in a frame stands for.
+   * @param {unknown} key
+   * @param {boolean} ofCall
+   * @returns {any}
+   */
   #id(key, ofCall) {
     const prefix = ofCall ? this.#prefix.calls : this.#prefix.questions;
     return typeof key === 'number' ? `${prefix}.${key}` : key;
@@ -184,15 +222,21 @@ class Tracer {
     return DROPS.map(([counter]) => x.count(pointer, counter));
   }
 
-  // --- Calls -----------------------------------------------------------------------------------------
+  // --- Calls -------------------------------------------------------------------------------------
 
-  /** @param {object} record @param {abp.Handle} parent */
+  /**
+   * @param {object} record
+   * @param {abp.Handle} parent
+   */
   begin(record, parent) {
     for (const [{ handle }, { about }] of parent ? this.#calls : [])
       if (handle === parent) this.#parents.set(record, about.callId);
   }
 
-  /** What does not change about a call. @param {AnyCall} record */
+  /**
+   * What does not change about a call.
+   * @param {AnyCall} record
+   */
   #describe(record) {
     const { resolve, extra, name, options } = record;
     const isLocal = extra.parent !== undefined;
@@ -215,7 +259,10 @@ class Tracer {
     return call;
   }
 
-  /** @param {AnyCall} record @param {boolean} waiting */
+  /**
+   * @param {AnyCall} record
+   * @param {boolean} waiting
+   */
   #begins(record, waiting) {
     const about = this.#describe(record);
     this.#calls.set(record, { about, began: performance.now() });
@@ -247,17 +294,27 @@ class Tracer {
     }
   }
 
-  /** @param {TraceEvent['type']} type @param {AnyCall} record @param {Partial<TraceEvent>} more */
+  /**
+   * @param {TraceEvent['type']} type
+   * @param {AnyCall} record
+   * @param {Partial<TraceEvent>} more
+   */
   #told(type, record, more) {
     this.#tell({ type, ...this.#calls.get(record)?.about, ...more });
   }
 
-  /** @param {AnyCall} record @param {unknown} info */
+  /**
+   * @param {AnyCall} record
+   * @param {unknown} info
+   */
   progress(record, info) {
     this.#told('progress', record, { progress: info });
   }
 
-  /** @param {AnyCall} record @param {unknown} response */
+  /**
+   * @param {AnyCall} record
+   * @param {unknown} response
+   */
   end(record, response) {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');
@@ -304,16 +361,22 @@ export class Tracing {
     };
   }
 
-  /** Observes an endpoint if somebody listens. @param {Endpoint} endpoint */
+  /**
+   * Observes an endpoint if somebody listens.
+   * @param {Endpoint} endpoint
+   */
   follow(endpoint) {
     if (!this.#listeners.size) return;
     endpoint.observe = new Tracer(endpoint, this.#listeners).observe;
   }
 }
 
-// --- For the console -------------------------------------------------------------------------------
+// --- For the console -----------------------------------------------------------------------------
 
-/** An event as a line, without what is in it, such as `→ export.pdf i1.3: called`. @param {TraceEvent} event */
+/**
+ * An event as a line, without what is in it, such as `→ export.pdf i1.3: called`.
+ * @param {TraceEvent} event
+ */
 export function lineOf(event) {
   const { type, direction, name, callId, reason, error, progress, message } = event;
   const arrow = { out: '→', in: '←', local: '↻' }[direction ?? 'local'];
@@ -343,7 +406,10 @@ export function lineOf(event) {
   }
 }
 
-/** Lets the extension for the developer tools find what is debugged. @param {Tracing} tracing */
+/**
+ * Lets the extension for the developer tools find what is debugged.
+ * @param {Tracing} tracing
+ */
 function announce(tracing) {
   const page = /** @type {any} */ (globalThis);
   /** @type {Set<WeakRef<object>>} */

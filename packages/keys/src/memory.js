@@ -1,13 +1,16 @@
 /**
- * What an app remembers for agents that come back: what became of their calls, which the cores of their sessions know, and
- * what calls that have a key ended with. Loaded when an agent asks, gives a key, or has gone.
+ * What an app remembers for agents that come back: what became of their calls, which the cores of
+ * their sessions know, and what calls that have a key ended with. Loaded when an agent asks, gives
+ * a key, or has gone.
  *
- * How it is made: the cores of connections that have ended are kept here, so that there is no copy of what they know. A core has no
- * values, so what calls with a key returned is in a store: in memory (`local-store.js`), or one of the app's own (`stored-keys.js` has
- * the rules, `sqlite.js` and `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and what the core
- * says became of it is written. Meanwhile it has a place here. Others with its key wait there: a repeat is a call of its own, whose
- * handler waits for the first, and the core is told if it need not wait any more, or if the first has not begun. A key belongs to the
- * digest of its params: a call with others is refused, here or by the store.
+ * How it is made: the cores of connections that have ended are kept here, so that there is no copy
+ * of what they know. A core has no values, so what calls with a key returned is in a store: in
+ * memory (`local-store.js`), or one of the app's own (`stored-keys.js` has the rules, `sqlite.js`
+ * and `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and
+ * what the core says became of it is written. Meanwhile it has a place here. Others with its key
+ * wait there: a repeat is a call of its own, whose handler waits for the first, and the core is
+ * told if it need not wait any more, or if the first has not begun. A key belongs to the digest of
+ * its params: a call with others is refused, here or by the store.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { copyOf } from '../../../js/common/copy.js';
@@ -34,8 +37,15 @@ import { LocalStore, MAX_BYTES } from './local-store.js';
 /** @import { Endpoint } from '../../../js/types/trace.js' */
 /** @import { Call } from '../../../js/session/call.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
-/** @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work. */
-/** @typedef {{ ended: KeyEnded, again?: boolean }} Joined What a call ended with that others wait for. `again`: one of these runs in its place. */
+/**
+ * @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work.
+ */
+/**
+ * @typedef {object} Joined What a call ended with that others wait for. `again`: one of these runs
+ *   in its place.
+ * @property {KeyEnded} ended
+ * @property {boolean} [again]
+ */
 
 /** Connections that have ended and whose calls may be asked for. */
 const MAX_ENDED = 16;
@@ -43,7 +53,10 @@ const MAX_ENDED = 16;
 const MAX_OPENING = 5000;
 /** Characters of a key. */
 const MAX_KEY = 256;
-/** ms after which it is asked again whether a call that runs elsewhere has ended: at first, and at most. */
+/**
+ * ms after which it is asked again whether a call that runs elsewhere has ended: at first, and at
+ * most.
+ */
 const PAUSES = [20, 1000];
 
 /** What became of a call of which nothing is known. @type {KeyEnded} */
@@ -62,7 +75,10 @@ class Place {
   /** @type {Promise<Joined>} */
   told = new Promise((resolve) => (this.tell = resolve));
 
-  /** @param {Call} first @param {string} digest of its params */
+  /**
+   * @param {Call} first
+   * @param {string} digest of its params
+   */
   constructor(first, digest) {
     this.first = first;
     this.handle = first.handle;
@@ -77,7 +93,10 @@ class Place {
     goOnWithout(call);
   }
 
-  /** Tells the core that those who wait have not begun, either: so they end as `unstarted` if their app is closed. */
+  /**
+   * Tells the core that those who wait have not begun, either: so they end as `unstarted` if their
+   * app is closed.
+   */
   free() {
     this.#isFree = true;
     for (const call of this.#joined) if (!call.hasEnded) call.postpone();
@@ -85,13 +104,22 @@ class Place {
 }
 
 export class Memory {
-  /** Connections that have ended, each until a timer fires: the oldest first. @type {Map<Connection, any>} */
+  /**
+   * Connections that have ended, each until a timer fires: the oldest first.
+   * @type {Map<Connection, any>}
+   */
   #ended = new Map();
-  /** By the slots of the calls that the core remembers. @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>} */
+  /**
+   * By the slots of the calls that the core remembers.
+   * @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>}
+   */
   #said = new WeakMap();
   /** @type {Map<string, Place>} */
   #places = new Map();
-  /** What agents that do not say who they are are known by: their connections. @type {WeakMap<Connection, string>} */
+  /**
+   * What agents that do not say who they are are known by: their connections.
+   * @type {WeakMap<Connection, string>}
+   */
   #strangers = new WeakMap();
   #closed = false;
   #connections;
@@ -113,7 +141,8 @@ export class Memory {
   }
 
   /**
-   * Opens the app's store of keys. Where that fails, the app answers all the same, and no call with a key begins.
+   * Opens the app's store of keys. Where that fails, the app answers all the same, and no call with
+   * a key begins.
    * @type {import('../../../js/types/parts.js').Memory['open']}
    */
   open(tell) {
@@ -129,7 +158,10 @@ export class Memory {
     });
   }
 
-  /** Keeps the calls of a connection that has ended. @param {Connection} ended */
+  /**
+   * Keeps the calls of a connection that has ended.
+   * @param {Connection} ended
+   */
   add(ended) {
     const timer = /** @type {any} */ (setTimeout(() => this.#drop(ended), this.#rememberFor));
     timer.unref?.();
@@ -155,10 +187,11 @@ export class Memory {
     }
   }
 
-  // --- What became of a call -------------------------------------------------------------------------
+  // --- What became of a call ---------------------------------------------------------------------
 
   /**
-   * Keeps what the handler of a call said of its work, and returns a copy without what it did not say.
+   * Keeps what the handler of a call said of its work, and returns a copy without what it did not
+   * say.
    * @param {Endpoint} endpoint
    * @param {string} callId
    * @param {Said} said
@@ -173,7 +206,12 @@ export class Memory {
     return said;
   }
 
-  /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {abp.Handle} call @param {string} callId */
+  /**
+   * What the handler of a call said of its work.
+   * @param {Endpoint} endpoint
+   * @param {abp.Handle} call
+   * @param {string} callId
+   */
   #saidOf(endpoint, call, callId) {
     const kept = this.#said.get(endpoint)?.[call & abp.SLOT_MASK];
     // Handles begin again after 1,023 calls of a slot.
@@ -181,8 +219,12 @@ export class Memory {
   }
 
   /**
-   * What became of a call: at once or, if it shall be `settled`, when its handler has returned, and that of the call whose word it takes.
-   * @param {Endpoint} endpoint @param {abp.Handle} asked @param {boolean} settled @param {AbortSignal} [signal] ends the waiting
+   * What became of a call: at once or, if it shall be `settled`, when its handler has returned, and
+   * that of the call whose word it takes.
+   * @param {Endpoint} endpoint
+   * @param {abp.Handle} asked
+   * @param {boolean} settled
+   * @param {AbortSignal} [signal] ends the waiting
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
   async #became(endpoint, asked, settled, signal) {
@@ -216,13 +258,17 @@ export class Memory {
     return call.name === OUTCOME ? this.#tell(connection, call) : this.#once(connection, call, run);
   }
 
-  /** @param {Connection} connection @param {Call} asking */
+  /**
+   * @param {Connection} connection
+   * @param {Call} asking
+   */
   async #tell({ endpoint, owner }, { params, signal }) {
     const callId = getOwn(params, 'callId');
     if (typeof callId !== 'string')
       throw new AbpError('INVALID_PARAMS', `${OUTCOME} needs a callId, a string`);
     const settled = getOwn(params, 'settled') === true;
-    // That which the agent has used last comes first: an older one may not know yet that it has ended.
+    // That which the agent has used last comes first: an older one may not know yet that it has
+    // ended.
     const others = [...this.#ended.keys(), ...this.#connections]
       .filter((other) => owner && other.owner === owner)
       .map((other) => other.endpoint)
@@ -236,7 +282,7 @@ export class Memory {
     return { outcome: abp.FATES[abp.FATE_UNKNOWN] };
   }
 
-  // --- Calls that have a key: none of them runs twice ------------------------------------------------
+  // --- Calls that have a key: none of them runs twice --------------------------------------------
 
   /**
    * Runs a call that has a key, unless one with this key runs or has run.
@@ -316,7 +362,8 @@ export class Memory {
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
-    endpoint.kept++; // until it is written what became of it, also where the app is closed meanwhile
+    // Until it is written what became of it, also where the app is closed meanwhile.
+    endpoint.kept++;
     void returnOf(call)
       .then(() => this.#end(name, place, callId, kept))
       .finally(() => endpoint.forget());
@@ -331,7 +378,12 @@ export class Memory {
     }
   }
 
-  /** Gives a place away. @param {string} name @param {Place} place @param {Joined} joined what those who wait there are told */
+  /**
+   * Gives a place away.
+   * @param {string} name
+   * @param {Place} place
+   * @param {Joined} joined what those who wait there are told
+   */
   #leave(name, place, joined) {
     if (joined.again) place.free();
     this.#places.delete(name);
@@ -339,7 +391,8 @@ export class Memory {
   }
 
   /**
-   * Asks the store, until it is known whether a call may begin. It has not begun then, and does with its handler.
+   * Asks the store, until it is known whether a call may begin. It has not begun then, and does
+   * with its handler.
    * @param {string} name
    * @param {Call} call
    * @param {string} digest of its params
@@ -401,7 +454,8 @@ export class Memory {
       ...(fate !== abp.FATE_UNSTARTED && { digest: place.digest }),
       ...(again && { again }),
     };
-    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
+    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one
+    // of them runs.
     const isFree = again && fate !== abp.FATE_FAILED;
     if (isFree) place.free();
     // What may run again waits until that is written.
@@ -446,7 +500,10 @@ export class Memory {
   }
 }
 
-/** The response to a call whose key is that of another. @param {string} key */
+/**
+ * The response to a call whose key is that of another.
+ * @param {string} key
+ */
 const reused = (key) =>
   unstarted(
     new AbpError(
@@ -455,7 +512,11 @@ const reused = (key) =>
     ),
   );
 
-/** A call waits for another that has its key. If it is cancelled it waits no more, and the work goes on. @param {Call} call */
+/**
+ * A call waits for another that has its key. If it is cancelled it waits no more, and the work goes
+ * on.
+ * @param {Call} call
+ */
 function goOnWithout(call) {
   const goOn = () => void call.feed(call.endpoint.core.x.goes_on);
   call.ensureExtra().onStop = goOn;
@@ -467,7 +528,8 @@ const delay = (ms) =>
   new Promise((resolve) => /** @type {any} */ (setTimeout(resolve, ms)).unref?.());
 
 /**
- * A copy, since some of it may move with its response; nothing if it is too much, or cannot be copied.
+ * A copy, since some of it may move with its response; nothing if it is too much, or cannot be
+ * copied.
  * @param {unknown} value
  * @returns {Partial<KeyEnded>}
  */
@@ -476,6 +538,10 @@ function resultOf(value) {
   return safely(() => ({ value: copyOf(value) }), {});
 }
 
-/** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */
+/**
+ * The handle of a call that was received, 0 if the core does not remember it.
+ * @param {Endpoint} endpoint
+ * @param {string} callId
+ */
 const handleOf = ({ core, failed }, callId) =>
   failed || !core.pointer ? 0 : core.x.remembered(core.pointer, core.writeId(callId));

@@ -36,9 +36,10 @@ const MODES = ['inline', 'fullscreen', 'pip'];
 /** What a view may ask of the server behind its host. */
 const SERVER_METHODS = 'resources/read resources/list resources/templates/list prompts/list';
 /**
- * What else a view may ask: which option answers it, what that gets, and by what the view is told that it may. Only what the last one
- * returns is told to the view.
- * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile' | 'onCreateMessage', (params: Params) => any, object]>}
+ * What else a view may ask: which option answers it, what that gets, and by what the view is told
+ * that it may. Only what the last one returns is told to the view.
+ * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile'
+ *   | 'onCreateMessage', (params: Params) => any, object]>}
  */
 const ASKED = {
   'ui/open-link': ['onOpenLink', ({ url }) => webAddress(url), { openLinks: {} }],
@@ -56,66 +57,96 @@ const SHORT = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelle
 const TOLD = SHORT.map(mcp.notification);
 const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 
-/** @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with. */
-
 /**
- * The server that the view is from: anything with `request`, as peers have it, or a function that answers in its place.
- * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any> } | ((method: string, params: any, context: ServerContext) => any)} Server
+ * @typedef {object} ServerContext What a request to the server comes with.
+ * @property {AbortSignal} signal
+ * @property {((info: unknown) => void) | undefined} progress
  */
 
 /**
- * What `resources/read` gave for the view: one of its `contents`. `blob` is the text in base64, `_meta.ui` has `csp` and `permissions`.
+ * The server that the view is from: anything with `request`, as peers have it, or a function that
+ * answers in its place.
+ * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any> }
+ *   | ((method: string, params: any, context: ServerContext) => any)} Server
+ */
+
+/**
+ * What `resources/read` gave for the view: one of its `contents`. `blob` is the text in base64,
+ * `_meta.ui` has `csp` and `permissions`.
  * @typedef {{ mimeType?: string, text?: string, blob?: string, _meta?: any }} Resource
  */
 
 /**
  * @typedef {object} HostOptions What a host of views may be given.
  * @property {{ name: string, version: string }} host who the host is
- * @property {string | ((server: Server | undefined) => string)} [sandbox] needed with an iframe: the address of the page between
- *   host and view, which calls `serveSandbox`, of another origin than this page's. Views have an opaque origin in it, unless this
- *   is a function: what that returns is an address whose origin they have, too, and which is for the views of one server alone
+ * @property {string | ((server: Server | undefined) => string)} [sandbox] needed with an iframe:
+ *   the address of the page between host and view, which calls `serveSandbox`, of another origin
+ *   than this page's. Views have an opaque origin in it, unless this is a function: what that
+ *   returns is an address whose origin they have, too, and which is for the views of one server
+ *   alone
  * @property {Resource} [resource] needed with an iframe: the view
- * @property {{ _meta?: any }} [listed] what `resources/list` says of it; the resource's own metadata counts more
- * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes, `toolInfo` and so on
+ * @property {{ _meta?: any }} [listed] what `resources/list` says of it; the resource's own
+ *   metadata counts more
+ * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes,
+ *   `toolInfo` and so on
  * @property {Server} [server] answers the view's calls of tools, and reads of resources
- * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes of its lists, by
- *   `notifications/tools/list_changed` and so on (false)
- * @property {any} [state] what the view has kept when it was there before: `state` of the host that it had then
- * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the web only. This and the
- *   following refuse by throwing; without one of them, what it is for is refused
- * @property {(content: any, context: ReceivedCall) => any} [onMessage] takes a message that the view adds to the conversation
- * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes what the model is to know
- * @property {(contents: any, context: ReceivedCall) => any} [onDownloadFile] saves what the view offers for download
- * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that holds now. It is asked for modes
- *   that the view has declared and, if the context has `availableDisplayModes`, that are among them
- * @property {(params: any, context: ReceivedCall) => any} [onCreateMessage] answers `sampling/createMessage`
+ * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes
+ *   of its lists, by `notifications/tools/list_changed` and so on (false)
+ * @property {any} [state] what the view has kept when it was there before: `state` of the host that
+ *   it had then
+ * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the
+ *   web only. This and the following refuse by throwing; without one of them, what it is for is
+ *   refused
+ * @property {(content: any, context: ReceivedCall) => any} [onMessage] takes a message that the
+ *   view adds to the conversation
+ * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes
+ *   what the model is to know
+ * @property {(contents: any, context: ReceivedCall) => any} [onDownloadFile] saves what the view
+ *   offers for download
+ * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that
+ *   holds now. It is asked for modes that the view has declared and, if the context has
+ *   `availableDisplayModes`, that are among them
+ * @property {(params: any, context: ReceivedCall) => any} [onCreateMessage] answers
+ *   `sampling/createMessage`
  * @property {(params: any) => void} [onLog] called with what the view logs
- * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without it the iframe follows the height
+ * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without
+ *   it the iframe follows the height
  * @property {() => void} [onRequestTeardown] the view asks to be removed
- * @property {(error: Error) => void} [onClose] the view's document is gone, and nobody here has closed it
+ * @property {(error: Error) => void} [onClose] the view's document is gone, and nobody here has
+ *   closed it
  * @property {number} [timeout] ms that the view has to load and to answer (10000)
  * @property {AbortSignal} [signal] stops waiting for it
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the view is ours (`'frames'`)
- * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the view is
+ *   ours (`'frames'`)
+ * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending
+ *   and how long messages may be
  */
 
-/** @typedef {HostOptions & Required<Pick<HostOptions, 'sandbox' | 'resource'>>} FrameOptions of a host with an iframe */
+/**
+ * @typedef {HostOptions & Required<Pick<HostOptions, 'sandbox' | 'resource'>>} FrameOptions of a
+ *   host with an iframe
+ */
 
 /**
  * Shows a view in an iframe that is in the document.
  * @overload
  * @param {HTMLIFrameElement} target whose `src`, `sandbox` and `allow` are set here
  * @param {FrameOptions} options
- * @returns {Promise<Host>} resolves when the view has begun; rejects with an AbpError when it does not
+ * @returns {Promise<Host>} resolves when the view has begun; rejects with an AbpError when it does
+ *   not
  */
 /**
- * Serves a view that is shown by other means: in a test without a browser, or a host that is not in the web.
- * @overload
+ * Serves a view that is shown by other means: in a test without a browser, or a host that is not in
+ * the web. @overload
  * @param {Transport} target leads to the view
  * @param {HostOptions} options
  * @returns {Promise<Host>} as above
  */
-/** @param {HTMLIFrameElement | Transport} target @param {HostOptions} options @returns {Promise<Host>} */
+/**
+ * @param {HTMLIFrameElement | Transport} target
+ * @param {HostOptions} options
+ * @returns {Promise<Host>}
+ */
 export async function createHost(target, options) {
   const host = new Host(target, options);
   await host.ready;
@@ -145,7 +176,8 @@ export class Host {
   /** @type {Transport} */
   #transport;
   /**
-   * What the view's session has of the transport. A view begins more than once: React mounts components twice, say.
+   * What the view's session has of the transport. A view begins more than once: React mounts
+   * components twice, say.
    * @type {Receiver | undefined}
    */
   #session;
@@ -175,7 +207,11 @@ export class Host {
   /** What the view can do. @type {Params} */
   viewCapabilities = {};
 
-  /** Use {@link createHost}. @param {HTMLIFrameElement | Transport} target @param {HostOptions} options */
+  /**
+   * Use {@link createHost}.
+   * @param {HTMLIFrameElement | Transport} target
+   * @param {HostOptions} options
+   */
   constructor(target, options) {
     requireTexts('createHost needs host', options?.host, 'name', 'version');
     requireOptions('createHost', options, OPTIONS);
@@ -189,12 +225,15 @@ export class Host {
     this.#transport = this.#open(false);
     this.#peer = this.#beginSession();
     if (this.#frame) addEventListener('message', this.#hear);
-    /** Resolves when the view has begun. After it has begun again, it is another promise. @type {Promise<void>} */
+    /**
+     * Resolves when the view has begun. After it has begun again, it is another promise.
+     * @type {Promise<void>}
+     */
     this.ready = this.#begin();
     void this.closed.then((why) => this.#ended(why));
   }
 
-  // --- Its sessions --------------------------------------------------------------------------------
+  // --- Its sessions ------------------------------------------------------------------------------
 
   /** @param {boolean} loaded whether the sandbox is there */
   #open(loaded) {
@@ -218,7 +257,10 @@ export class Host {
     return opened;
   }
 
-  /** Begins a session, which takes the place of the one before, if there was one. @param {unknown} [cause] why that ends */
+  /**
+   * Begins a session, which takes the place of the one before, if there was one.
+   * @param {unknown} [cause] why that ends
+   */
   #beginSession(cause) {
     const before = this.#session;
     const transport = this.#transport;
@@ -249,7 +291,10 @@ export class Host {
     return peer;
   }
 
-  /** @param {Receiver | undefined} session @param {unknown} cause none where the view has ended it in an orderly way */
+  /**
+   * @param {Receiver | undefined} session
+   * @param {unknown} cause none where the view has ended it in an orderly way
+   */
   #endSession(session, cause) {
     session?.lose(cause);
     session?.stop();
@@ -284,7 +329,7 @@ export class Host {
     }
   }
 
-  // --- What a view says ------------------------------------------------------------------------------
+  // --- What a view says --------------------------------------------------------------------------
 
   /** @param {Peer} peer */
   #serve(peer) {
@@ -307,7 +352,10 @@ export class Host {
       for (const transport of this.#transports) void transport.refresh();
     });
     const offered = Object.values(ASKED).map(([name, , told]) => options[name] && told);
-    /** @param {string} method @param {(params: Params, context: ReceivedCall) => unknown} handler */
+    /**
+     * @param {string} method
+     * @param {(params: Params, context: ReceivedCall) => unknown} handler
+     */
     const serve = (method, handler) =>
       peer.handle(method, async (params, context) => {
         await this.#requireBegun(context);
@@ -372,7 +420,10 @@ export class Host {
     this.#frame.iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
   }
 
-  /** What comes between the handshake and its end waits for that. @param {ReceivedCall} context */
+  /**
+   * What comes between the handshake and its end waits for that.
+   * @param {ReceivedCall} context
+   */
   async #requireBegun({ signal }) {
     if (this.#initialized) return;
     if (this.viewInfo.name === undefined || this.#early === MAX_EARLY)
@@ -382,7 +433,12 @@ export class Host {
     signal.throwIfAborted();
   }
 
-  /** Asks the server. @param {string} method @param {unknown} params @param {ReceivedCall} context */
+  /**
+   * Asks the server.
+   * @param {string} method
+   * @param {unknown} params
+   * @param {ReceivedCall} context
+   */
   async #ask(method, params, context) {
     const { server } = this.#options;
     const { signal } = context;
@@ -400,7 +456,10 @@ export class Host {
     }
   }
 
-  /** A view may call what the server's tools say that it may. A function knows that itself. @param {unknown} name */
+  /**
+   * A view may call what the server's tools say that it may. A function knows that itself.
+   * @param {unknown} name
+   */
   async #requireCallable(name) {
     const { server } = this.#options;
     if (!server || typeof server === 'function') return;
@@ -415,7 +474,10 @@ export class Host {
     throw new RpcError(mcp.INVALID_PARAMS, why);
   }
 
-  /** A view is shown only in the ways that both sides know. @param {unknown} mode */
+  /**
+   * A view is shown only in the ways that both sides know.
+   * @param {unknown} mode
+   */
   async #changeMode(mode) {
     const wanted = /** @type {import('./protocol.js').DisplayMode} */ (mode);
     if (!MODES.includes(wanted)) throw new RpcError(mcp.INVALID_PARAMS, 'Unknown display mode');
@@ -427,7 +489,7 @@ export class Host {
     return { mode: now };
   }
 
-  // --- What a host says and asks -------------------------------------------------------------------
+  // --- What a host says and asks -----------------------------------------------------------------
 
   /** Whether the view is gone, or was closed. */
   get ended() {
@@ -439,7 +501,13 @@ export class Host {
     return this.#peer.counters;
   }
 
-  /** Any request to the view. @param {string} method @param {unknown} [params] @param {RequestOptions} [options] @returns {Promise<any>} */
+  /**
+   * Any request to the view.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>}
+   */
   async request(method, params = {}, options = {}) {
     await this.#hasSession();
     return this.#peer.request(method, params, options);
@@ -453,8 +521,9 @@ export class Host {
   }
 
   /**
-   * Any notification to the view, such as `notifications/tools/list_changed` of the server. A view that is gone is told nothing, and
-   * that is no error: see `ended`, `closed` and `onClose`. So it is with all that follow.
+   * Any notification to the view, such as `notifications/tools/list_changed` of the server. A view
+   * that is gone is told nothing, and that is no error: see `ended`, `closed` and `onClose`. So it
+   * is with all that follow.
    * @param {string} method
    * @param {unknown} [params]
    */
@@ -471,27 +540,42 @@ export class Host {
       void this.ready.then(() => this.#peer.tell(method, params)).catch(() => {});
   }
 
-  /** The arguments of the call that the view is for. @param {object} args */
+  /**
+   * The arguments of the call that the view is for.
+   * @param {object} args
+   */
   toolInput(args) {
     this.notify(INPUT, { arguments: args });
   }
 
-  /** The same, as far as they are known: before `toolInput`, not after. @param {object} args */
+  /**
+   * The same, as far as they are known: before `toolInput`, not after.
+   * @param {object} args
+   */
   toolInputPartial(args) {
     this.notify(PARTIAL, { arguments: args });
   }
 
-  /** The result of that call. @param {unknown} result */
+  /**
+   * The result of that call.
+   * @param {unknown} result
+   */
   toolResult(result) {
     this.notify(RESULT, result);
   }
 
-  /** That call was cancelled. @param {string} [reason] */
+  /**
+   * That call was cancelled.
+   * @param {string} [reason]
+   */
   toolCancelled(reason) {
     this.notify(STOPPED, mcp.defined({ reason }));
   }
 
-  /** Tells the view what has changed in its context. @param {HostContext} changes */
+  /**
+   * Tells the view what has changed in its context.
+   * @param {HostContext} changes
+   */
   setContext(changes) {
     this.#context = { ...this.#context, ...changes };
     this.notify(mcp.notification('host-context-changed'), changes);
@@ -499,8 +583,11 @@ export class Host {
 
   /**
    * Calls a tool of the view.
-   * @param {string} name @param {unknown} [args] @param {import('./calls.js').ToolOptions} [options]
-   * @returns {Promise<any>} MCP's result. Rejects with an {@link RpcError}; see `callTool` of a view
+   * @param {string} name
+   * @param {unknown} [args]
+   * @param {import('./calls.js').ToolOptions} [options]
+   * @returns {Promise<any>} MCP's result. Rejects with an {@link RpcError}; see `callTool` of a
+   *   view
    */
   async callTool(name, args = {}, options = {}) {
     await this.#hasSession();
@@ -508,7 +595,10 @@ export class Host {
     return callTool(this.#peer, { name, arguments: args }, options, tells);
   }
 
-  /** The view's tools as an app: `connect(() => host.transport(), { agent })`. @returns {Transport} */
+  /**
+   * The view's tools as an app: `connect(() => host.transport(), { agent })`.
+   * @returns {Transport}
+   */
   transport() {
     if (this.ended) throw new AbpError('DISCONNECTED', GONE);
     const transport = new ViewTransport(this, () => this.#transports.delete(transport));
@@ -516,13 +606,13 @@ export class Host {
     return transport;
   }
 
-  // --- The end -------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
   /**
-   * Ends the view in order: it is asked to save what it has, then what runs on its behalf is cancelled, then the iframe is
-   * emptied, unless another host has taken it.
-   * @param {{ reason?: string, timeout?: number, remove?: boolean }} [options] `timeout` is what the view has for it, in ms
-   *   (3000); `remove` takes the iframe out of its document (false)
+   * Ends the view in order: it is asked to save what it has, then what runs on its behalf is
+   * cancelled, then the iframe is emptied, unless another host has taken it.
+   * @param {{ reason?: string, timeout?: number, remove?: boolean }} [options] `timeout` is what
+   *   the view has for it, in ms (3000); `remove` takes the iframe out of its document (false)
    */
   async close({ reason, timeout = DEFAULT_TEARDOWN, remove = false } = {}) {
     if (this.#closing) return void (await this.closed);
@@ -547,7 +637,10 @@ export class Host {
     this.#frame?.leave(remove);
   }
 
-  /** What the agents of a session have is over. @param {Error} why */
+  /**
+   * What the agents of a session have is over.
+   * @param {Error} why
+   */
   #lose(why) {
     for (const transport of this.#transports) transport.lose(why);
   }
@@ -567,7 +660,10 @@ function webAddress(url) {
   throw new RpcError(mcp.REFUSED, 'Only http and https links can be opened');
 }
 
-/** The names of the tools that a view may call. @param {Exclude<Server, Function>} server */
+/**
+ * The names of the tools that a view may call.
+ * @param {Exclude<Server, Function>} server
+ */
 async function callableOf(server) {
   const names = new Set();
   let cursor;

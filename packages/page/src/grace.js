@@ -1,7 +1,8 @@
 /**
- * `limits.grace` is the one number for "long enough" after a cancel. Whoever waits that long hands a part of it to what is below: a
- * worker of a pool, an app of others' making. So what is below gives up first, and what became of it is still heard above. The part
- * is what an app has of its agent's grace by default: three fifths.
+ * `limits.grace` is the one number for "long enough" after a cancel. Whoever waits that long hands
+ * a part of it to what is below: a worker of a pool, an app of others' making. So what is below
+ * gives up first, and what became of it is still heard above. The part is what an app has of its
+ * agent's grace by default: three fifths.
  */
 import {
   APP,
@@ -12,7 +13,10 @@ import { limitOf } from '../../../js/common/values.js';
 
 /** @typedef {{ grace?: number }} Limits */
 
-/** @param {import('../../../js/driver/abp-boundary.js').Role} role @param {Limits} [limits] */
+/**
+ * @param {import('../../../js/driver/abp-boundary.js').Role} role
+ * @param {Limits} [limits]
+ */
 const graceOf = (role, limits) =>
   limitOf(limits?.grace) || (role === APP ? DEFAULT_APP_GRACE_MS : DEFAULT_AGENT_GRACE_MS);
 
@@ -25,7 +29,8 @@ export const partOf = (role, limits) =>
   Math.max(1, Math.floor((graceOf(role, limits) * DEFAULT_APP_GRACE_MS) / DEFAULT_AGENT_GRACE_MS));
 
 /**
- * How long the agent of an app waits, in ms: an agent's default, or more where that is not the whole of the app's part.
+ * How long the agent of an app waits, in ms: an agent's default, or more where that is not the
+ * whole of the app's part.
  * @param {Limits} [limits] the app's
  */
 export const wholeOf = (limits) =>

@@ -1,4 +1,7 @@
-/** The agent that implements `window.abp`, and its transport, which has both its ends in this page: see window-abp.js. */
+/**
+ * The agent that implements `window.abp`, and its transport, which has both its ends in this page:
+ * see window-abp.js.
+ */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
@@ -13,7 +16,10 @@ import { REPORTERS } from './reporters.js';
 
 /** @import { Transport } from '../../../js/transports/transport.js' */
 /** @typedef {keyof typeof REPORTERS} EventName */
-/** @typedef {Partial<Record<EventName, (...args: unknown[]) => unknown>>} Handlers the page's own listeners */
+/**
+ * @typedef {Partial<Record<EventName, (...args: unknown[]) => unknown>>} Handlers the page's own
+ *   listeners
+ */
 
 /** The option with which a client says that it takes bytes as they are. */
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
@@ -24,10 +30,18 @@ const OWN_FEATURES = ['bridge.streams', 'bridge.outcomes'];
 const noSession = () =>
   new AbpError('NOT_INITIALIZED', 'There is no session: begin one, or wait', { retryable: true });
 
-/** What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without an error. @param {any} value @param {any[]} rest its options */
+/**
+ * What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without
+ * an error.
+ * @param {any} value
+ * @param {any[]} rest its options
+ */
 const given = (value, [options]) => (options?.[TAKES_BYTES] ? value : withBase64(value));
 
-/** The agent, which is the app's end of the transport, too: it outlasts the sessions. @implements {Transport} */
+/**
+ * The agent, which is the app's end of the transport, too: it outlasts the sessions.
+ * @implements {Transport}
+ */
 export class LocalAgent {
   carries = /** @type {const} */ (['streams']);
   isOpen = false;
@@ -41,10 +55,16 @@ export class LocalAgent {
   #handlers;
   /** Of the latest session. @type {Client | undefined} */
   #client;
-  /** Settles when the sessions have begun and ended that were asked for until now. @type {Promise<unknown>} */
+  /**
+   * Settles when the sessions have begun and ended that were asked for until now.
+   * @type {Promise<unknown>}
+   */
   #changed = Promise.resolve();
 
-  /** @param {import('../../../js/app/expose.js').Exposed} exposed @param {Handlers} handlers */
+  /**
+   * @param {import('../../../js/app/expose.js').Exposed} exposed
+   * @param {Handlers} handlers
+   */
   constructor(exposed, handlers) {
     this.#exposed = exposed;
     this.#handlers = handlers;
@@ -64,7 +84,11 @@ export class LocalAgent {
     if (!this.isOpen) throw new AbpError('DISCONNECTED', 'The app was closed', { retryable: true });
   }
 
-  /** Hands a message of the app over as it is. @param {any} message @param {Transferable[]} [transfer] */
+  /**
+   * Hands a message of the app over as it is.
+   * @param {any} message
+   * @param {Transferable[]} [transfer]
+   */
   post({ payload, ...message }, transfer) {
     const { type } = message;
     if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
@@ -85,7 +109,8 @@ export class LocalAgent {
   /**
    * Does something in the session; throws if there is none.
    * @template T
-   * @param {(client: Client) => T} act @param {{ input?: unknown }} [made] options of a call
+   * @param {(client: Client) => T} act
+   * @param {{ input?: unknown }} [made] options of a call
    */
   async #inSession(act, { input } = {}) {
     if (input) throw new AbpError('NOT_SUPPORTED', 'window.abp does not support input streams');
@@ -95,14 +120,22 @@ export class LocalAgent {
     throw noSession();
   }
 
-  /** Begins or ends a session. What is asked for later waits for it. @template T @param {() => Promise<T>} change */
+  /**
+   * Begins or ends a session. What is asked for later waits for it.
+   * @template T
+   * @param {() => Promise<T>} change
+   */
   #change(change) {
     const changing = this.#changed.then(change);
     this.#changed = changing.catch(() => {});
     return changing;
   }
 
-  /** The protocol's own pages disagree on the form of the arguments. @param {unknown} callId @param {any} [reason] */
+  /**
+   * The protocol's own pages disagree on the form of the arguments.
+   * @param {unknown} callId
+   * @param {any} [reason]
+   */
   async cancel(callId, reason) {
     if (typeof callId === 'object') {
       reason = getOwn(callId, 'reason');
@@ -148,7 +181,11 @@ export class LocalAgent {
     });
   }
 
-  /** @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
+  /**
+   * @param {string} capability
+   * @param {unknown} [params]
+   * @param {any[]} rest its options
+   */
   async call(capability, params, ...rest) {
     const made = this.#optionsOf(rest);
     let response;
@@ -160,14 +197,22 @@ export class LocalAgent {
     return given(response, rest);
   }
 
-  /** Calls a capability whose handler streams. @param {string} capability @param {unknown} [params] @param {any[]} rest its options */
+  /**
+   * Calls a capability whose handler streams.
+   * @param {string} capability
+   * @param {unknown} [params]
+   * @param {any[]} rest its options
+   */
   async *stream(capability, params, ...rest) {
     const made = this.#optionsOf(rest);
     const stream = await this.#inSession((client) => client.stream(capability, params, made), made);
     return given(yield* stream, rest);
   }
 
-  /** The options of a call that mean something here. @param {any[]} rest what stands behind its params */
+  /**
+   * The options of a call that mean something here.
+   * @param {any[]} rest what stands behind its params
+   */
   #optionsOf(rest) {
     requireForm('call', 'call(name, params, { signal })', rest);
     const [options] = rest;
@@ -205,9 +250,10 @@ export class LocalAgent {
   }
 
   /**
-   * Calls one listener: the page's own handler or, if there is none, a function that the client exposed. What it throws is reported
-   * by the client.
-   * @param {EventName} name @param {...unknown} args
+   * Calls one listener: the page's own handler or, if there is none, a function that the client
+   * exposed. What it throws is reported by the client.
+   * @param {EventName} name
+   * @param {...unknown} args
    */
   #emit(name, ...args) {
     const handler = this.#handlers[name];
@@ -233,12 +279,18 @@ export class LocalAgent {
   }
 }
 
-/** The agent's end, for one session. @implements {Transport} */
+/**
+ * The agent's end, for one session.
+ * @implements {Transport}
+ */
 class AgentEnd {
   carries = /** @type {const} */ (['streams']);
   /** What the app said of itself when the session began. @type {any} */
   answer;
-  /** Aborts with the app's error if it refuses. The client would ask again until the session before it has ended. */
+  /**
+   * Aborts with the app's error if it refuses. The client would ask again until the session before
+   * it has ended.
+   */
   refusal = new AbortController();
   #app;
   #hello;
@@ -246,7 +298,10 @@ class AgentEnd {
   onMessage = () => {};
   onClose = () => {};
 
-  /** @param {LocalAgent} app @param {any} hello what the user of `window.abp` says of itself, in place of the client */
+  /**
+   * @param {LocalAgent} app
+   * @param {any} hello what the user of `window.abp` says of itself, in place of the client
+   */
   constructor(app, hello) {
     this.#app = app;
     this.#hello = hello;
@@ -257,7 +312,8 @@ class AgentEnd {
     const app = this.#app;
     if (!app.isOpen) return queueMicrotask(() => this.onClose());
     if (message.type === abp.TYPE_INITIALIZE) {
-      // It is repeated where its answer took long. A second one would end the session that it began.
+      // It is repeated where its answer took long. A second one would end the session that it
+      // began.
       if (app.agent === this) return;
       app.newcomer = this;
       const own = Object.fromEntries(OWN_FEATURES.map((name) => [name, true]));
@@ -269,12 +325,16 @@ class AgentEnd {
 
   /** @param {object} message */
   async #hand(message) {
-    // Two microtasks later a handler that has returned has finished. It may have made the signal fire itself.
+    // Two microtasks later a handler that has returned has finished. It may have made the signal
+    // fire itself.
     await Promise.resolve().then(() => {});
     this.#app.onMessage(message, []);
   }
 
-  /** @param {object} message @param {any} payload */
+  /**
+   * @param {object} message
+   * @param {any} payload
+   */
   answered(message, payload) {
     const app = this.#app;
     app.newcomer = undefined;
@@ -289,7 +349,10 @@ class AgentEnd {
     this.onMessage({ ...message, payload }, []);
   }
 
-  /** Ends the session. The app says what became of its calls, before the client ends them. @param {unknown} payload */
+  /**
+   * Ends the session. The app says what became of its calls, before the client ends them.
+   * @param {unknown} payload
+   */
   async leave(payload = {}) {
     await this.#hand({ type: abp.TYPE_SHUTDOWN, timestamp: Date.now(), payload });
     this.close();

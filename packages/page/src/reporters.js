@@ -1,6 +1,7 @@
 /**
- * How apps report to an agent in their own page: by functions that the agent has put there. These are their names, by the
- * protocol's names of the handlers: those that the protocol names, those of its guides, and one that its samples call.
+ * How apps report to an agent in their own page: by functions that the agent has put there. These
+ * are their names, by the protocol's names of the handlers: those that the protocol names, those of
+ * its guides, and one that its samples call.
  * @type {Record<'Notification' | 'Progress' | 'CapabilitiesChanged' | 'Elicitation', string[]>}
  */
 export const REPORTERS = {

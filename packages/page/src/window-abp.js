@@ -1,13 +1,16 @@
 /**
- * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as automation.
+ * `window.abp`: the protocol's interface in the app's own page, for clients that find it there,
+ * such as automation.
  *
- * How it is made. The interface is installed at once; its methods load local-agent.js when one is first called, because few pages need
- * it. `LocalAgent` is one more agent of the app, and one connection of the app for all sessions that are begun here. Each session has a
- * client of js/agent, and an `AgentEnd` as its end of the transport. So a call goes
- * from `call` through the client's core and the app's to the handler, and its response back, as for any agent: the two cores have all
- * that is known of calls and sessions. Held here are the handlers that the page has registered, and the client of the session. What the
- * app reports goes to these, or to functions of the page whose names are in reporters.js.
- * grace.js is for all packages: what part of the one number for "long enough" is left to what is below.
+ * How it is made. The interface is installed at once; its methods load local-agent.js when one is
+ * first called, because few pages need it. `LocalAgent` is one more agent of the app, and one
+ * connection of the app for all sessions that are begun here. Each session has a client of
+ * js/agent, and an `AgentEnd` as its end of the transport. So a call goes from `call` through the
+ * client's core and the app's to the handler, and its response back, as for any agent: the two
+ * cores have all that is known of calls and sessions. Held here are the handlers that the page has
+ * registered, and the client of the session. What the app reports goes to these, or to functions of
+ * the page whose names are in reporters.js. grace.js is for all packages: what part of the one
+ * number for "long enough" is left to what is below.
  */
 import { isInterface } from '../../../js/app/expose.js';
 import { loadOnce } from '../../../js/common/errors.js';
@@ -55,7 +58,10 @@ export function windowAbp(exposed, app, installs) {
     [Symbol.for('abp-bridge.accept')](transport) {
       exposed.accept(transport);
     },
-    /** This library's own: reads a result while it is made. The call begins with the loop. @param {unknown[]} args */
+    /**
+     * This library's own: reads a result while it is made. The call begins with the loop.
+     * @param {unknown[]} args
+     */
     async *stream(...args) {
       return yield* (await load()).stream(...args);
     },

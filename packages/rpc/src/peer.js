@@ -1,6 +1,6 @@
 /**
- * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
- * Nothing here decides what happens to a call.
+ * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the
+ * core's actions say. Nothing here decides what happens to a call.
  */
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import { latestOf } from '../../../js/common/latest.js';
@@ -30,18 +30,22 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 /**
  * @typedef {object} PeerOptions What `createPeer` may be given.
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
- * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long
+ *   messages may be
  * @property {Handler} [onRequest] the same as `handle('*', …)`
  * @property {Listener} [onNotification] the same as `onNotification('*', …)`
- * @property {boolean} [start] false reads nothing before `start()`: for handlers that are registered later (true)
- * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused, and why it ended
+ * @property {boolean} [start] false reads nothing before `start()`: for handlers that are
+ *   registered later (true)
+ * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused,
+ *   and why it ended
  */
 
 /**
  * @typedef {object} TraceEvent What a peer shows of its work.
- * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent' | 'closed'} type `late` and
- *   `stray` are answers, cancels and progress for what has ended, or never was; `malformed` is no message; `refused` is
- *   answered with an error before any handler; `unsent` could not be sent
+ * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent'
+ *   | 'closed'} type `late` and `stray` are answers, cancels and progress for what has ended, or
+ *   never was; `malformed` is no message; `refused` is answered with an error before any handler;
+ *   `unsent` could not be sent
  * @property {unknown} [message] what was said; absent where it could not even be read
  * @property {unknown} [error] what was wrong, or why it ended
  */
@@ -51,18 +55,24 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
  * @property {AbortSignal} [signal] cancels the request; one that is aborted already sends nothing
  * @property {number} [timeout] ms after which the request cancels itself; 0 or absent is never
  * @property {number} [maxTotalTimeout] the same, but progress does not put it off
- * @property {boolean} [resetTimeoutOnProgress] whether each progress, for which it asks, begins the timeout anew (false)
- * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the params must be an object
- * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes them
- * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on: takes a result that says what the server
- *   needs first, and resolves with the params of the request that is made again
- * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of a subscription (MCP),
- *   in place of other listeners
+ * @property {boolean} [resetTimeoutOnProgress] whether each progress, for which it asks, begins the
+ *   timeout anew (false)
+ * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the
+ *   params must be an object
+ * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes
+ *   them
+ * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on: takes a result
+ *   that says what the server needs first, and resolves with the params of the request that is made
+ *   again
+ * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of
+ *   a subscription (MCP), in place of other listeners
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
  * @property {(id: number) => Promise<Answer>} [onCancelled] for MCP, where nobody answers what was
- *   cancelled: called with the request's id once the cancel is sent. Resolves with the answer, if the other side tells it (see
- *   {@link Peer.became}); with `wait`, that is waited for until the grace period is over
- * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
+ *   cancelled: called with the request's id once the cancel is sent. Resolves with the answer, if
+ *   the other side tells it (see {@link Peer.became}); with `wait`, that is waited for until the
+ *   grace period is over
+ * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the
+ *   transport can
  */
 
 /** @import { AbpError } from '../../../js/common/errors.js' */
@@ -74,8 +84,8 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 /** @typedef {(params: any, context: { method: string }) => void} Listener Takes notifications. */
 
 /**
- * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due waits until they have
- * been read.
+ * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due
+ * waits until they have been read.
  * @extends {Machine<PeerCore, MadeCall, ReceivedCall, string | undefined, rpc.RpcError>}
  */
 /** @extends {Machine<PeerCore, MadeCall | ReceivedCall>} */
@@ -134,7 +144,8 @@ const ANY = '*';
 const UNSTARTED = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
 
 /**
- * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded waits for it.
+ * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded
+ * waits for it.
  * @param {import('../../../js/transports/transport.js').Transport} transport
  * @param {PeerOptions} options
  */
@@ -154,7 +165,11 @@ const REQUEST_OPTIONS = {
   timeout: 'a number', transfer: 'an object', wait: 'a boolean',
 };
 
-/** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string} [key] */
+/**
+ * The name of what a request belongs to, in its params or in those of what stops it.
+ * @param {unknown} params
+ * @param {string} [key]
+ */
 const nameIn = (params, key) => (key ? safely(() => tokenOf(getOwn(params, key))) : undefined);
 
 /** One side of a connection that speaks JSON-RPC. */
@@ -169,7 +184,10 @@ export class Peer {
   #handlers = new Map();
   /** @type {Map<string, Listener>} */
   #listeners = new Map();
-  /** Methods of which it was warned that what is registered for them is not called. @type {Set<string>} */
+  /**
+   * Methods of which it was warned that what is registered for them is not called.
+   * @type {Set<string>}
+   */
   #warned = new Set();
   #transport;
   #starting = false;
@@ -179,7 +197,10 @@ export class Peer {
   /** What ended the connection, once something has. @type {RpcError | undefined} */
   ended = undefined;
   #resolveClosed = (/** @type {RpcError} */ _why) => {};
-  /** The current message, and what was wrong with it. @type {{ message?: unknown, error?: unknown }} */
+  /**
+   * The current message, and what was wrong with it.
+   * @type {{ message?: unknown, error?: unknown }}
+   */
   #received = {};
   #trace;
   /** @type {TaskProgress | undefined} */
@@ -188,14 +209,23 @@ export class Peer {
   #batch;
   /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
   protocolVersion = undefined;
-  /** What the requests say in `_meta` that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
+  /**
+   * What the requests say in `_meta` that this peer makes by itself (MCP from 2026-07-28 on).
+   * @type {object | undefined}
+   */
   envelope = undefined;
-  /** Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}. */
+  /**
+   * Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}.
+   */
   keepsUnsent = false;
   /** That, by the ids of the requests, the oldest first. @type {Map<unknown, ReceivedCall>} */
   #unsent = new Map();
 
-  /** Use {@link createPeer}. @param {import('../../../js/transports/transport.js').Transport} transport @param {PeerOptions} options */
+  /**
+   * Use {@link createPeer}.
+   * @param {import('../../../js/transports/transport.js').Transport} transport
+   * @param {PeerOptions} options
+   */
   constructor(transport, options) {
     const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
     requireOf('createPeer', 'transport', 'an object', transport);
@@ -211,8 +241,9 @@ export class Peer {
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
-     * Resolves when nothing is sent or heard any more, with why: `data.closedBy` is `'self'` or `'peer'`, and `cause` what
-     * the transport knows. @type {Promise<RpcError>}
+     * Resolves when nothing is sent or heard any more, with why: `data.closedBy` is `'self'` or
+     * `'peer'`, and `cause` what the transport knows.
+     * @type {Promise<RpcError>}
      */
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     transport.onUnreadable = (error) =>
@@ -251,10 +282,11 @@ export class Peer {
     else this.#early.push(act);
   }
 
-  // --- What a program uses -------------------------------------------------------------------------
+  // --- What a program uses -----------------------------------------------------------------------
 
   /**
-   * Answers the requests of a method; `'*'` those that no other handler answers. A second handler replaces the first.
+   * Answers the requests of a method; `'*'` those that no other handler answers. A second handler
+   * replaces the first.
    * @param {string} method
    * @param {Handler} handler
    */
@@ -263,8 +295,8 @@ export class Peer {
   }
 
   /**
-   * Takes the notifications of a method; `'*'` those that no other listener takes. The dialect's cancel is not among
-   * them, nor is progress that a request of this side asked for.
+   * Takes the notifications of a method; `'*'` those that no other listener takes. The dialect's
+   * cancel is not among them, nor is progress that a request of this side asked for.
    * @param {string} method
    * @param {Listener} listener
    */
@@ -272,19 +304,30 @@ export class Peer {
     return this.#register(this.#listeners, method, listener);
   }
 
-  /** Removes a handler. @param {string} method as given to `handle` */
+  /**
+   * Removes a handler.
+   * @param {string} method as given to `handle`
+   */
   removeHandler(method) {
     this.#handlers.delete(method);
     return this;
   }
 
-  /** Removes a listener. @param {string} method as given to `onNotification` */
+  /**
+   * Removes a listener.
+   * @param {string} method as given to `onNotification`
+   */
   removeListener(method) {
     this.#listeners.delete(method);
     return this;
   }
 
-  /** @template {Function} F @param {Map<string, F>} handlers @param {string} method @param {F} handler */
+  /**
+   * @template {Function} F
+   * @param {Map<string, F>} handlers
+   * @param {string} method
+   * @param {F} handler
+   */
   #register(handlers, method, handler) {
     if (typeof method !== 'string' || typeof handler !== 'function')
       throw mistyped('a peer', 'a handler', 'a function, registered under the name of a method');
@@ -298,16 +341,16 @@ export class Peer {
    * @param {unknown} [params]
    * @param {RequestOptions} [options]
    * @param {never[]} more nothing
-   * @returns {Promise<any>} the result; rejects with an {@link RpcError}, or with the signal's own reason when that is
-   *   an error
+   * @returns {Promise<any>} the result; rejects with an {@link RpcError}, or with the signal's own
+   *   reason when that is an error
    */
   request(method, params, options = {}, ...more) {
     return this.requestFor(0, method, params, options, more);
   }
 
   /**
-   * Makes a request whose result is read part by part: `for await (const part of peer.stream(…))`. Where the other side
-   * sends no parts, the result is the only one.
+   * Makes a request whose result is read part by part: `for await (const part of peer.stream(…))`.
+   * Where the other side sends no parts, the result is the only one.
    * @param {string} method
    * @param {unknown} [params]
    * @param {Omit<RequestOptions, 'onPartialResult'>} [options]
@@ -348,7 +391,10 @@ export class Peer {
     });
   }
 
-  /** @param {MadeCall} call @param {abp.Handle} parent */
+  /**
+   * @param {MadeCall} call
+   * @param {abp.Handle} parent
+   */
   #request(call, parent) {
     const { method, options, asks } = call;
     const { signal, wait } = options;
@@ -377,8 +423,8 @@ export class Peer {
   }
 
   /**
-   * Sends a notification. Throws what the transport throws when the params cannot be sent, and an {@link RpcError} when
-   * the connection is closed.
+   * Sends a notification. Throws what the transport throws when the params cannot be sent, and an
+   * {@link RpcError} when the connection is closed.
    * @param {string} method
    * @param {unknown} [params]
    */
@@ -398,12 +444,20 @@ export class Peer {
     });
   }
 
-  /** The same, of what nobody has to hear: once the connection is closed it does nothing. @param {string} method @param {unknown} [params] */
+  /**
+   * The same, of what nobody has to hear: once the connection is closed it does nothing.
+   * @param {string} method
+   * @param {unknown} [params]
+   */
   tell(method, params) {
     if (!this.#over && !this.#closing) this.notify(method, params);
   }
 
-  /** A program may stop by itself what belongs to a name, or say that a task has ended. @param {string} method @param {unknown} params */
+  /**
+   * A program may stop by itself what belongs to a name, or say that a task has ended.
+   * @param {string} method
+   * @param {unknown} params
+   */
   #notified(method, params) {
     this.#tasks?.noticed(params);
     const { stop } = this.#machine?.core ?? {};
@@ -411,13 +465,13 @@ export class Peer {
   }
 
   /**
-   * Ends the connection: what is pending is cancelled and rejects, handlers' signals fire, and what they work on is
-   * answered as cancelled, as far as the dialect and the transport can.
+   * Ends the connection: what is pending is cancelled and rejects, handlers' signals fire, and what
+   * they work on is answered as cancelled, as far as the dialect and the transport can.
    */
   close() {
     this.#closing = true;
-    // The other end may be another peer's next, so it is not kept until the core is loaded. Only a notification must still
-    // be sent: a request that waits is cancelled already.
+    // The other end may be another peer's next, so it is not kept until the core is loaded. Only a
+    // notification must still be sent: a request that waits is cancelled already.
     if (!this.#machine && !this.#over && !this.#owesNotification) {
       this.#transport.close();
       this.#transport = { post() {}, onMessage() {}, close() {} };
@@ -425,7 +479,10 @@ export class Peer {
     this.#whenReady(() => this.#end('self'));
   }
 
-  /** Counts of what is pending and what was dropped, for debugging. @returns {Record<string, number>} */
+  /**
+   * Counts of what is pending and what was dropped, for debugging.
+   * @returns {Record<string, number>}
+   */
   get counters() {
     return this.#machine?.counters ?? {};
   }
@@ -434,8 +491,9 @@ export class Peer {
    * What became of the work of a request that the other side has made.
    * @param {unknown} id as it stood in the message
    * @param {boolean} [settled] whether to wait until its handler has settled
-   * @returns {Promise<{ outcome: unknown, result?: unknown, error?: unknown }>} in a word, `'unknown'` if no such request is
-   *   remembered, and what its handler has answered if that was not sent
+   * @returns {Promise<{ outcome: unknown, result?: unknown, error?: unknown }>} in a word,
+   *   `'unknown'` if no such request is remembered, and what its handler has answered if that was
+   *   not sent
    */
   async became(id, settled = false) {
     if (!this.#machine || this.#machine.failed) return { outcome: 'unknown' };
@@ -453,7 +511,11 @@ export class Peer {
     return { ...unsent, outcome: told ?? abp.FATES[fate] };
   }
 
-  /** Keeps what was answered to a call that is cancelled, until the core forgets that. @internal @param {ReceivedCall} call */
+  /**
+   * Keeps what was answered to a call that is cancelled, until the core forgets that.
+   * @internal
+   * @param {ReceivedCall} call
+   */
   keep(call) {
     if (!this.keepsUnsent || this.machine.failed) return;
     for (const id of this.#unsent.keys()) {
@@ -463,7 +525,7 @@ export class Peer {
     this.#unsent.set(call.id, call);
   }
 
-  // --- In ------------------------------------------------------------------------------------------
+  // --- In ----------------------------------------------------------------------------------------
 
   /** @param {unknown} received */
   #receive(received) {
@@ -481,7 +543,8 @@ export class Peer {
   }
 
   /**
-   * Sets the core's clock, which stands still between inputs. What is due is left to the timer: a message that is in hand is read first.
+   * Sets the core's clock, which stands still between inputs. What is due is left to the timer: a
+   * message that is in hand is read first.
    */
   #tellTime() {
     this.machine.feed(this.machine.core.x.now, undefined, performance.now());
@@ -501,14 +564,20 @@ export class Peer {
     else this.#incoming(id, method, params);
   }
 
-  /** @param {rpc.RpcError} fault @param {{ message?: unknown, error?: unknown }} [received] */
+  /**
+   * @param {rpc.RpcError} fault
+   * @param {{ message?: unknown, error?: unknown }} [received]
+   */
   #malformed(fault, received = this.#received) {
     if (this.#over) return;
     this.#received = received;
     this.machine.feed(this.machine.core.x.malformed, undefined, fault);
   }
 
-  /** @param {unknown} id @param {Answer} answer */
+  /**
+   * @param {unknown} id
+   * @param {Answer} answer
+   */
   #response(id, answer) {
     const { core } = this.machine;
     const result = getOwn(answer, 'result');
@@ -520,7 +589,11 @@ export class Peer {
     this.machine.feed(core.x.response, answer, ...core.id(id), says);
   }
 
-  /** @param {unknown} id @param {string} method @param {unknown} params */
+  /**
+   * @param {unknown} id
+   * @param {string} method
+   * @param {unknown} params
+   */
   #incoming(id, method, params) {
     const { core } = this.machine;
     const handler = this.#handlerOf(method);
@@ -539,16 +612,23 @@ export class Peer {
     else if (method === CANCEL_TASK) this.#tasks?.stopped(params);
   }
 
-  /** @param {string} method @returns {Handler | undefined} */
+  /**
+   * @param {string} method
+   * @returns {Handler | undefined}
+   */
   #handlerOf(method) {
-    // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
+    // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there
+    // are.
     if (method === this.machine.core.cancelMethod) return undefined;
     return (
       this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
     );
   }
 
-  /** @param {string} method @param {unknown} params */
+  /**
+   * @param {string} method
+   * @param {unknown} params
+   */
   #notification(method, params) {
     const { core } = this.machine;
     const { progress, tagged } = this.dialect;
@@ -572,7 +652,13 @@ export class Peer {
     invokeReportingErrors(listener, params, { method });
   }
 
-  /** What takes the other kind of message is registered. @param {string} method @param {string} kind @param {string} found @param {string} takes */
+  /**
+   * What takes the other kind of message is registered.
+   * @param {string} method
+   * @param {string} kind
+   * @param {string} found
+   * @param {string} takes
+   */
   #warnOfKind(method, kind, found, takes) {
     if (this.#warned.has(method)) return;
     this.#warned.add(method);
@@ -581,8 +667,10 @@ export class Peer {
   }
 
   /**
-   * The other side stops what belongs to a name; or this one has done so, and what the other side then wants answered is answered.
-   * @param {'stop_received' | 'withdraw'} input @param {unknown} name
+   * The other side stops what belongs to a name; or this one has done so, and what the other side
+   * then wants answered is answered.
+   * @param {'stop_received' | 'withdraw'} input
+   * @param {unknown} name
    */
   #tellNamed(input, name) {
     if (name === undefined) return;
@@ -593,12 +681,12 @@ export class Peer {
         : call.names?.has(name) ||
           (call.name === name && (requests ?? call.method) === call.method),
     );
-    for (const { handle } of told)
-      this.machine.feed(this.machine.core.x[input], undefined, handle);
+    for (const { handle } of told) this.machine.feed(this.machine.core.x[input], undefined, handle);
   }
 
   /**
-   * A call that is made on behalf of a received one may give that a name. @internal
+   * A call that is made on behalf of a received one may give that a name.
+   * @internal
    * @param {ReceivedCall} call
    * @param {string} method
    * @param {unknown} params
@@ -609,7 +697,8 @@ export class Peer {
   }
 
   /**
-   * Progress has arrived, or what a subscription is told. Whether it belongs to a request made here, which may have ended.
+   * Progress has arrived, or what a subscription is told. Whether it belongs to a request made
+   * here, which may have ended.
    * @param {Reported | undefined} progress
    */
   #progressed(progress) {
@@ -622,20 +711,28 @@ export class Peer {
     return listener || machine.feed(core.x.progress, progress, ...core.id(id)) !== abp.E_STATE;
   }
 
-  // --- What records tell ---------------------------------------------------------------------------
+  // --- What records tell -------------------------------------------------------------------------
 
   /** Only there once the core is loaded. */
   get machine() {
     return /** @type {PeerDriver} */ (this.#machine);
   }
 
-  /** A request's signal fired. @param {abp.Handle} call @param {string | undefined} reason */
+  /**
+   * A request's signal fired.
+   * @param {abp.Handle} call
+   * @param {string | undefined} reason
+   */
   cancel(call, reason) {
     this.#tellTime();
     this.machine.cancel(call, reason);
   }
 
-  /** The other side needs something before it can answer a call. @param {MadeCall} call @param {unknown} result that says so */
+  /**
+   * The other side needs something before it can answer a call.
+   * @param {MadeCall} call
+   * @param {unknown} result that says so
+   */
   async #gatherInput(call, result) {
     const { machine } = this;
     const { handle, options } = call;
@@ -649,7 +746,12 @@ export class Peer {
       machine.sendFailed(handle, { error: this.errorObject(rpc.RPC_INTERNAL) });
   }
 
-  /** @internal @param {ReceivedCall} call @param {Kind} kind @param {unknown} info */
+  /**
+   * @internal
+   * @param {ReceivedCall} call
+   * @param {Kind} kind
+   * @param {unknown} info
+   */
   progress(call, kind, info) {
     const { progress } = this.dialect;
     const token = progress?.wanted(call.params, kind);
@@ -676,14 +778,23 @@ export class Peer {
     return this.#transport.room?.();
   }
 
-  /** A call was answered. Returns the result. @internal @param {MadeCall} call @param {unknown} result */
+  /**
+   * A call was answered. Returns the result.
+   * @internal
+   * @param {MadeCall} call
+   * @param {unknown} result
+   */
   answered(call, result) {
     this.#tasks?.answered(call, result);
     this.#agreed(call.method, result);
     return result;
   }
 
-  /** The handshake, whoever made it, says which version is spoken. @param {string} method @param {unknown} result */
+  /**
+   * The handshake, whoever made it, says which version is spoken.
+   * @param {string} method
+   * @param {unknown} result
+   */
   #agreed(method, result) {
     if (method !== this.machine.core.handshake) return;
     const version = safely(() => getOwn(result, 'protocolVersion'));
@@ -695,7 +806,10 @@ export class Peer {
     return this.machine.failed || this.machine.core.isClosed;
   }
 
-  /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => unknown} matches */
+  /**
+   * The calls that were received, have not ended, and match.
+   * @param {(call: ReceivedCall) => unknown} matches
+   */
   #incomings(matches) {
     /** @type {ReceivedCall[]} */
     const found = [];
@@ -706,27 +820,37 @@ export class Peer {
     return found;
   }
 
-  /** The error of calls after the end. @param {abp.Fate} [fate] what became of the call that is told of it */
+  /**
+   * The error of calls after the end.
+   * @param {abp.Fate} [fate] what became of the call that is told of it
+   */
   closedError(fate) {
     const { data, cause } = this.ended ?? { data: { closedBy: 'self' }, cause: undefined };
     const told = fate && isRecord(data) && { ...data, outcome: abp.FATES[fate] };
     return this.error(rpc.RPC_CLOSED, { data: told || data, cause });
   }
 
-  /** The error on the wire for an error of the core. @param {rpc.RpcError} code */
+  /**
+   * The error on the wire for an error of the core.
+   * @param {rpc.RpcError} code
+   */
   errorObject(code) {
     const core = this.#machine?.failed ? undefined : this.#machine?.core;
     const message = code === rpc.RPC_CLOSED ? 'Connection closed' : 'The connection failed';
     return core?.error(code) ?? { code: INTERNAL_ERROR, message };
   }
 
-  /** @internal @param {rpc.RpcError} error @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more] */
+  /**
+   * @internal
+   * @param {rpc.RpcError} error
+   * @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more]
+   */
   error(error, { name, message, data, cause } = {}) {
     const known = this.errorObject(error);
     return new RpcError(known.code, message ?? known.message, data, { name, cause });
   }
 
-  // --- What the core's actions do --------------------------------------------------------------------
+  // --- What the core's actions do ----------------------------------------------------------------
 
   /**
    * @internal
@@ -767,7 +891,10 @@ export class Peer {
     }
   }
 
-  /** Once everything that arrived together has been read, so that those which are cancelled in it never start. */
+  /**
+   * Once everything that arrived together has been read, so that those which are cancelled in it
+   * never start.
+   */
   #startSoon() {
     if (this.#starting) return;
     this.#starting = true;
@@ -788,7 +915,10 @@ export class Peer {
     for (const record of records) record.fail(this.error(rpc.RPC_INTERNAL));
   }
 
-  /** @param {rpc.RpcError} fault @param {ReceivedCall | undefined} call */
+  /**
+   * @param {rpc.RpcError} fault
+   * @param {ReceivedCall | undefined} call
+   */
   #refuse(fault, call) {
     const error = {
       ...this.errorObject(fault),
@@ -804,7 +934,7 @@ export class Peer {
     else this.#respond(answer);
   }
 
-  // --- Out -----------------------------------------------------------------------------------------
+  // --- Out ---------------------------------------------------------------------------------------
 
   /**
    * @param {MadeCall} call
@@ -832,9 +962,11 @@ export class Peer {
   }
 
   /**
-   * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only the notification that
-   * names what the request belongs to. That stops all that belongs to it: so it is sent with the last of them.
-   * @param {MadeCall} call @param {string | undefined} reason
+   * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only
+   * the notification that names what the request belongs to. That stops all that belongs to it: so
+   * it is sent with the last of them.
+   * @param {MadeCall} call
+   * @param {string | undefined} reason
    */
   #sendCancel({ number: id, name, options }, reason) {
     const { core } = this.machine;
@@ -851,7 +983,12 @@ export class Peer {
     answered?.then((answer) => this.#over || this.#response(id, answer)).catch(() => {});
   }
 
-  /** @internal @param {ReceivedCall} call @param {Answer} answer @param {Transferable[]} [transfer] */
+  /**
+   * @internal
+   * @param {ReceivedCall} call
+   * @param {Answer} answer
+   * @param {Transferable[]} [transfer]
+   */
   respond(call, answer, transfer) {
     const { id, batch } = call;
     const result = getOwn(answer, 'result');
@@ -862,7 +999,10 @@ export class Peer {
     else this.#respond(response, transfer);
   }
 
-  /** @param {{ id: unknown }} response @param {Transferable[]} [transfer] */
+  /**
+   * @param {{ id: unknown }} response
+   * @param {Transferable[]} [transfer]
+   */
   #respond(response, transfer) {
     try {
       this.#send(response, transfer);
@@ -874,7 +1014,8 @@ export class Peer {
   }
 
   /**
-   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have closed unsaid.
+   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a
+   * transport may have closed unsaid.
    * @param {object} what
    */
   #post(what) {
@@ -885,7 +1026,11 @@ export class Peer {
     }
   }
 
-  /** @param {object} what @param {Transferable[]} [transfer] @param {import('../../../js/transports/transport.js').MessageKind} [kind] */
+  /**
+   * @param {object} what
+   * @param {Transferable[]} [transfer]
+   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
+   */
   #send(what, transfer, kind) {
     try {
       this.#transport.post(what, transfer, kind);
@@ -896,23 +1041,34 @@ export class Peer {
     this.#traced('sent', what);
   }
 
-  /** @param {TraceEvent['type']} type @param {unknown} [message] without one: what was received @param {unknown} [error] */
+  /**
+   * @param {TraceEvent['type']} type
+   * @param {unknown} [message] without one: what was received
+   * @param {unknown} [error]
+   */
   #traced(type, message, error) {
     if (!this.#trace) return;
     const event = message === undefined && type !== 'closed' ? this.#received : { message };
     invokeReportingErrors(this.#trace, { type, ...event, ...(error !== undefined && { error }) });
   }
 
-  // --- The end -------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
-  /** The other side has ended its half of a stream: what it asked before is answered, and that is the end. */
+  /**
+   * The other side has ended its half of a stream: what it asked before is answered, and that is
+   * the end.
+   */
   #halfClosed() {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy: 'peer' } });
     this.machine.feed(this.machine.core.x.half_closed, undefined);
   }
 
-  /** This side has ended it, or the other one has gone away. @param {'self' | 'peer'} closedBy @param {unknown} [cause] */
+  /**
+   * This side has ended it, or the other one has gone away.
+   * @param {'self' | 'peer'} closedBy
+   * @param {unknown} [cause]
+   */
   #end(closedBy, cause) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });

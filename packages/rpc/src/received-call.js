@@ -1,4 +1,7 @@
-/** A call that was received: runs its handler, is what the handler knows of it, and sends its answer. */
+/**
+ * A call that was received: runs its handler, is what the handler knows of it, and sends its
+ * answer.
+ */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
@@ -13,15 +16,20 @@ import { reportingTaskOf, taskOf } from './task-progress.js';
 /** @import { Peer, RequestOptions } from './peer.js' */
 
 /**
- * @typedef {(params: any, context: ReceivedCall) => any} Handler Answers a request. Its result is what it returns, or what it streams by
- *   being an async generator or returning an async iterable; throw an {@link RpcError} to choose the error, anything else is an internal
- *   error; once its signal has fired, whatever it throws says: cancelled.
+ * @typedef {(params: any, context: ReceivedCall) => any} Handler Answers a request. Its result is
+ *   what it returns, or what it streams by being an async generator or returning an async iterable;
+ *   throw an {@link RpcError} to choose the error, anything else is an internal error; once its
+ *   signal has fired, whatever it throws says: cancelled.
  */
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
 const ENDED = /** @type {rpc.Handle} */ (-1);
 
-/** What became of the work. @param {abp.Fate} fate @param {{ report?: unknown, progress?: unknown }} [said] by its handler */
+/**
+ * What became of the work.
+ * @param {abp.Fate} fate
+ * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
+ */
 function told(fate, { report, progress } = {}) {
   const reached = keptReport(progress);
   return {
@@ -31,7 +39,10 @@ function told(fate, { report, progress } = {}) {
   };
 }
 
-/** A received request. Handlers get it as their second argument: the members that they may use can be destructured. */
+/**
+ * A received request. Handlers get it as their second argument: the members that they may use can
+ * be destructured.
+ */
 export class ReceivedCall {
   /** In the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
   handle = 0;
@@ -55,24 +66,43 @@ export class ReceivedCall {
   lastProgress = -Infinity;
   /** What it belongs to, by whose name it can be stopped. @type {unknown} */
   name = undefined;
-  /** Names that its handler has given it, by which it can be stopped, too. @type {Set<unknown> | undefined} */
+  /**
+   * Names that its handler has given it, by which it can be stopped, too.
+   * @type {Set<unknown> | undefined}
+   */
   names = undefined;
   /** The batch that its answer belongs to. @type {import('./message.js').Batch | undefined} */
   batch = undefined;
   /** The answer of its handler. @type {Answer | undefined} */
   #answer;
-  /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
+  /**
+   * What its handler said of its work last.
+   * @type {{ report?: unknown, progress?: unknown } | undefined}
+   */
   #said;
-  /** Sends its progress. @internal @type {ReturnType<typeof import('../../../js/common/latest.js').latestOf<object>> | undefined} */
+  /**
+   * Sends its progress.
+   * @internal
+   * @type {ReturnType<typeof import('../../../js/common/latest.js').latestOf<object>> | undefined}
+   */
   reports;
   /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
   #settled;
   /** @type {Promise<void> | undefined} */
   #settling;
-  /** What its handler streams, if it does. @type {import('./partial-results.js').Iteration | undefined} */
+  /**
+   * What its handler streams, if it does.
+   * @type {import('./partial-results.js').Iteration | undefined}
+   */
   #iteration;
 
-  /** @param {Peer} peer @param {Handler | undefined} handler @param {unknown} id @param {string} method @param {unknown} params */
+  /**
+   * @param {Peer} peer
+   * @param {Handler | undefined} handler
+   * @param {unknown} id
+   * @param {string} method
+   * @param {unknown} params
+   */
   constructor(peer, handler, id, method, params) {
     this.#peer = peer;
     this.#handler = handler;
@@ -82,9 +112,12 @@ export class ReceivedCall {
     this.params = params;
   }
 
-  // --- What a handler uses -------------------------------------------------------------------------
+  // --- What a handler uses -----------------------------------------------------------------------
 
-  /** Aborts when the request is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
+  /**
+   * Aborts when the request is cancelled, times out, or its caller is gone. The reason is an
+   * `AbortError`.
+   */
   get signal() {
     // Most handlers never read it.
     const controller = (this.#controller ??= new AbortController());
@@ -99,8 +132,8 @@ export class ReceivedCall {
   }
 
   /**
-   * Makes a request on behalf of this one: when this one is cancelled, so is that one, and this one is answered after
-   * it.
+   * Makes a request on behalf of this one: when this one is cancelled, so is that one, and this one
+   * is answered after it.
    */
   get request() {
     return (
@@ -122,7 +155,10 @@ export class ReceivedCall {
       this.#peer.notify(method, params);
   }
 
-  /** Reports progress: the latest of each turn. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  /**
+   * Reports progress: the latest of each turn. Nothing is sent unless the caller asked for it, nor
+   * after a cancel.
+   */
   get progress() {
     return (/** @type {unknown} */ info) => {
       (this.#said ??= {}).progress = info;
@@ -131,8 +167,8 @@ export class ReceivedCall {
   }
 
   /**
-   * Keeps what the handler says of its work, what it has applied and what remains, in JSON of at most 4 KB. The latest is
-   * sent in the error's `data` if the request does not succeed.
+   * Keeps what the handler says of its work, what it has applied and what remains, in JSON of at
+   * most 4 KB. The latest is sent in the error's `data` if the request does not succeed.
    */
   get report() {
     return (/** @type {unknown} */ report) => {
@@ -145,10 +181,11 @@ export class ReceivedCall {
     return (/** @type {unknown} */ part) => this.#peer.progress(this, 'onPartialResult', part);
   }
 
-  // --- What the peer tells it ----------------------------------------------------------------------
+  // --- What the peer tells it --------------------------------------------------------------------
 
   /**
-   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
+   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked
+   * for them, or joined.
    * @param {unknown} value
    * @returns {Promise<any>}
    */
@@ -161,13 +198,19 @@ export class ReceivedCall {
     return resultOfParts(this.#peer, this, this.#iteration);
   }
 
-  /** Its handler is about to do something. False if it must not: the call has ended or is to stop. @internal */
+  /**
+   * Its handler is about to do something. False if it must not: the call has ended or is to stop.
+   * @internal
+   */
   beginWork() {
     const { machine } = this.#peer;
     return machine.feed(machine.core.x.begin, this, this.handle) === abp.OK;
   }
 
-  /** Its handler waits for something before it begins. @internal */
+  /**
+   * Its handler waits for something before it begins.
+   * @internal
+   */
   postpone() {
     const { machine } = this.#peer;
     machine.feed(machine.core.x.postpone, this, this.handle);
@@ -212,7 +255,10 @@ export class ReceivedCall {
     if (this.aborted) this.handle = ENDED;
   }
 
-  /** @internal @param {string | undefined} reason */
+  /**
+   * @internal
+   * @param {string | undefined} reason
+   */
   abort(reason) {
     this.aborted = true;
     this.reason = reason;
@@ -220,21 +266,33 @@ export class ReceivedCall {
     this.#fire();
     this.#iteration?.stop(reason);
     if (!this.#started) this.#settled?.();
-    // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
+    // Nothing answers what was cancelled where there are batches, and others' answers do not wait
+    // for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
   }
 
-  /** Resolves when its handler has settled, or never will. @internal */
+  /**
+   * Resolves when its handler has settled, or never will.
+   * @internal
+   */
   get settling() {
     return (this.#settling ??= new Promise((resolve) => (this.#settled = resolve)));
   }
 
-  /** What its handler has answered, though nobody was told: it was cancelled. @internal @param {abp.Fate} fate */
+  /**
+   * What its handler has answered, though nobody was told: it was cancelled.
+   * @internal
+   * @param {abp.Fate} fate
+   */
   unsent(fate) {
     return this.#answer && this.#withOutcome(this.#answer, fate);
   }
 
-  /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate */
+  /**
+   * @internal
+   * @param {abp.Outcome | rpc.PeerOutcome} outcome
+   * @param {abp.Fate} fate
+   */
   answer(outcome, fate) {
     const { dialect } = this.#peer;
     const said = this.#said;
@@ -246,7 +304,10 @@ export class ReceivedCall {
     this.#peer.respond(this, answer, markedTransfer(getOwn(answer, 'result')));
   }
 
-  /** The error of a call that was stopped. @param {abp.Outcome | rpc.PeerOutcome} outcome */
+  /**
+   * The error of a call that was stopped.
+   * @param {abp.Outcome | rpc.PeerOutcome} outcome
+   */
   #stopped(outcome) {
     const { dialect } = this.#peer;
     if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
@@ -256,7 +317,8 @@ export class ReceivedCall {
   }
 
   /**
-   * An error that says what became of the work, unless its handler gave data that have no room for it.
+   * An error that says what became of the work, unless its handler gave data that have no room for
+   * it.
    * @param {any} answer
    * @param {abp.Fate} fate
    */
@@ -267,7 +329,10 @@ export class ReceivedCall {
     return { error: { ...error, data: { ...told(fate, this.#said), ...data } } };
   }
 
-  /** The core has failed. @param {Error} error */
+  /**
+   * The core has failed.
+   * @param {Error} error
+   */
   fail(error) {
     if (!this.#answer) this.abort(error.message);
   }

@@ -1,4 +1,6 @@
-/** The capabilities of an app as WebMCP tools, whose calls are those of one more agent of the app. */
+/**
+ * The capabilities of an app as WebMCP tools, whose calls are those of one more agent of the app.
+ */
 import { Client } from '../../../js/agent/client.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
 import { wholeOf } from '../../page/src/grace.js';
@@ -23,13 +25,24 @@ const MAX_SCHEMA_LENGTH = 2000;
 const HINTS = ['readOnlyHint', 'untrustedContentHint', 'consequentialHint', 'debugging'];
 const REASON = 'The agent cancelled the call (WebMCP)';
 
-/** @typedef {{ name: string, description: string, title?: string, inputSchema: unknown, annotations?: any, execute?: Function }} Tool */
+/**
+ * @typedef {object} Tool
+ * @property {string} name
+ * @property {string} description
+ * @property {string} [title]
+ * @property {unknown} inputSchema
+ * @property {any} [annotations]
+ * @property {Function} [execute]
+ */
 
 export class Tools {
   #context;
   #app;
   #exposedTo;
-  /** By name: what was registered, and what unregisters it. @type {Map<string, { text: string, controller: AbortController }>} */
+  /**
+   * By name: what was registered, and what unregisters it.
+   * @type {Map<string, { text: string, controller: AbortController }>}
+   */
   #registered = new Map();
   /** What the console was told of. @type {Set<string>} */
   #refused = new Set();
@@ -39,14 +52,21 @@ export class Tools {
   #log = new CallLog();
   #calls = callsTool(this.#log);
   #client;
-  /** The app's end of the session. @type {import('../../../js/app/expose.js').AppTransport | undefined} */
+  /**
+   * The app's end of the session.
+   * @type {import('../../../js/app/expose.js').AppTransport | undefined}
+   */
   #transport;
   /** @type {Promise<void> | undefined} */
   #connecting;
   #poll;
   #closed = false;
 
-  /** @param {any} context `document.modelContext` @param {import('./index.js').ExposedApp} app @param {string[]} exposedTo */
+  /**
+   * @param {any} context `document.modelContext`
+   * @param {import('./index.js').ExposedApp} app
+   * @param {string[]} exposedTo
+   */
   constructor(context, app, exposedTo) {
     this.#context = context;
     this.#app = app;
@@ -88,7 +108,7 @@ export class Tools {
       .finally(() => (this.#connecting = undefined)));
   }
 
-  // --- The tools -----------------------------------------------------------------------------------
+  // --- The tools ---------------------------------------------------------------------------------
 
   /** Registers what is available, and unregisters what is not any more. */
   update() {
@@ -128,7 +148,8 @@ export class Tools {
     this.#registered.set(name, { text: JSON.stringify(tool), controller });
     const execute = (/** @type {unknown} */ input, /** @type {any} */ options) =>
       this.#call(name, input, options?.signal);
-    // The browser does not say who asks, so no other origin hears of the calls of this page's scripts, and of others'.
+    // The browser does not say who asks, so no other origin hears of the calls of this page's
+    // scripts, and of others'.
     let exposedTo = tool === this.#calls ? [] : this.#exposedTo;
     /** Why the browser does not take the schema. @type {unknown} */
     let odd;
@@ -155,18 +176,25 @@ export class Tools {
     }
   }
 
-  /** Tells the console, once. @param {string} what @param {string} [why] */
+  /**
+   * Tells the console, once.
+   * @param {string} what
+   * @param {string} [why]
+   */
   #refuse(what, why = 'tools can be exposed only to https origins and to localhost') {
     if (!this.#refused.has(what)) warn(`WebMCP cannot offer ${what}: ${why}`);
     this.#refused.add(what);
     return false;
   }
 
-  // --- A call --------------------------------------------------------------------------------------
+  // --- A call ------------------------------------------------------------------------------------
 
   /**
-   * Never rejects: WebMCP would hide the error. Gives an object that is JSON: anything else arrives as ambiguous text, or not at all.
-   * @param {string} name @param {unknown} params @param {AbortSignal | undefined} signal none in polyfills and older browsers
+   * Never rejects: WebMCP would hide the error. Gives an object that is JSON: anything else arrives
+   * as ambiguous text, or not at all.
+   * @param {string} name
+   * @param {unknown} params
+   * @param {AbortSignal | undefined} signal none in polyfills and older browsers
    */
   async #call(name, params, signal) {
     // The browser gives no reason.
@@ -196,7 +224,10 @@ export class Tools {
     return { ...response, metadata: { ...response.metadata, callId: call.callId } };
   }
 
-  /** What became of a call, by the word of the app's core. @param {import('./call-log.js').Logged} call */
+  /**
+   * What became of a call, by the word of the app's core.
+   * @param {import('./call-log.js').Logged} call
+   */
   #became({ callId, response }) {
     const { sessions } = this.#app.exposed;
     const { endpoint } = sessions.find(({ first }) => first === this.#transport) ?? {};
@@ -236,7 +267,11 @@ export class Tools {
   }
 }
 
-/** A capability as a tool. @param {any} capability as the registry describes it @returns {Tool} */
+/**
+ * A capability as a tool.
+ * @param {any} capability as the registry describes it
+ * @returns {Tool}
+ */
 function toolOf(capability) {
   const { name, inputSchema, outputSchema, annotations = {}, alternatives } = capability;
   const { description, deprecated, deprecationMessage, experimental } = capability;
@@ -260,7 +295,10 @@ function toolOf(capability) {
   };
 }
 
-/** A handler's result as JSON and nothing else: bytes as base64. @param {unknown} data */
+/**
+ * A handler's result as JSON and nothing else: bytes as base64.
+ * @param {unknown} data
+ */
 async function toPlain(data) {
   try {
     requireBounded(data, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });
@@ -275,7 +313,10 @@ async function toPlain(data) {
 /** @param {import('../../../js/common/errors.js').ErrorObject} error */
 const plainError = ({ details, ...error }) => safely(() => plain({ ...error, details }), error);
 
-/** Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it. @param {string} origin */
+/**
+ * Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it.
+ * @param {string} origin
+ */
 function isTrustworthy(origin) {
   const { protocol, hostname } = new URL(origin);
   return protocol === 'https:' || isLoopback(hostname);

@@ -86,7 +86,7 @@
  */
 #include "call_state.h"
 
-const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
+const struct call_step abp_call_steps[CALL_STATES][CALL_EVENTS] =
     {
         [QUEUED] =
             {

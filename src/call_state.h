@@ -34,7 +34,7 @@ _Static_assert(
         UNWINDING == CANCELLING + 1 && UNANSWERED == UNWINDING + 1,
     "the states in which a handler has its place are next to each other: call_has_handler()");
 _Static_assert(PREPARING == QUEUED + 1,
-               "and nothing is stopped in those up to RUNNING: calls_step()");
+               "and nothing is stopped in those up to RUNNING: abp_calls_step()");
 _Static_assert(CANCELLED == COMPLETED + 1 && UNKNOWN == CANCELLED + 1 && SETTLED == UNKNOWN + 1 &&
                    CALL_STATES == SETTLED + 1,
                "the states of a call that has ended are the last: call_is_over()");
@@ -96,10 +96,10 @@ struct call_step {
 };
 
 /* Where an event leads from a state. FREE: the event changes nothing. */
-extern const struct call_step call_steps[CALL_STATES][CALL_EVENTS];
+extern const struct call_step abp_call_steps[CALL_STATES][CALL_EVENTS];
 
 static inline struct call_step call_step(enum call_state state, enum call_event event) {
-  struct call_step step = call_steps[state][event];
+  struct call_step step = abp_call_steps[state][event];
   if (step.next == FREE) step.next = (uint8_t)state;
   return step;
 }

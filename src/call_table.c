@@ -7,24 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-COLD void table_init(struct call_table *table, const uint8_t seed[16]) {
+COLD void abp_table_init(struct call_table *table, const uint8_t seed[16]) {
   memset(table, 0, sizeof *table);
-  table->key[0] = siphash_derive(seed, "index 0");
-  table->key[1] = siphash_derive(seed, "index 1");
+  table->key[0] = abp_siphash_derive(seed, "index 0");
+  table->key[1] = abp_siphash_derive(seed, "index 1");
   const struct call_list none = {NO_CALL, NO_CALL, 0};
   table->queue = table->memory = none;
   table->free = NO_CALL;
 }
 
-ONE_COPY struct call_slab *table_slab(const struct call_table *table, uint32_t slot) {
+ONE_COPY struct call_slab *abp_table_slab(const struct call_table *table, uint32_t slot) {
   return (struct call_slab *)table_call(table, slot - slot % SLAB_CALLS);
 }
 
 static char *id_cell(const struct call_table *table, uint32_t slot) {
-  return table_slab(table, slot)->ids[slot % SLAB_CALLS];
+  return abp_table_slab(table, slot)->ids[slot % SLAB_CALLS];
 }
 
-const char *table_id(const struct call_table *table, uint32_t slot) {
+const char *abp_table_id(const struct call_table *table, uint32_t slot) {
   const char *cell = id_cell(table, slot);
   if (table_call(table, slot)->id_length <= ID_CELL) return cell;
   const char *text;
@@ -33,14 +33,15 @@ const char *table_id(const struct call_table *table, uint32_t slot) {
 }
 
 ONE_COPY static void free_long_id(struct call_table *table, uint32_t slot) {
-  if (table_call(table, slot)->id_length > ID_CELL) free((void *)(uintptr_t)table_id(table, slot));
+  if (table_call(table, slot)->id_length > ID_CELL)
+    free((void *)(uintptr_t)abp_table_id(table, slot));
 }
 
-COLD void table_free(struct call_table *table) {
+COLD void abp_table_free(struct call_table *table) {
   for (uint32_t i = 0; i < table->slab_count; i++) {
     for (uint32_t j = 0; j < SLAB_CALLS; j++)
       free_long_id(table, i * SLAB_CALLS + j);
-    struct call_slab *slab = table_slab(table, i * SLAB_CALLS);
+    struct call_slab *slab = abp_table_slab(table, i * SLAB_CALLS);
     free(slab->ids);
     free(slab->streams);
     free(slab);
@@ -52,7 +53,7 @@ COLD void table_free(struct call_table *table) {
 
 /* --- Lists ------------------------------------------------------------------------------------ */
 
-void list_push(struct call_table *table, struct call_list *list, uint32_t slot) {
+void abp_list_push(struct call_table *table, struct call_list *list, uint32_t slot) {
   struct call *call = table_call(table, slot);
   call->next = NO_CALL;
   call->prev = list->tail;
@@ -64,7 +65,7 @@ void list_push(struct call_table *table, struct call_list *list, uint32_t slot) 
   list->count++;
 }
 
-void list_remove(struct call_table *table, struct call_list *list, uint32_t slot) {
+void abp_list_remove(struct call_table *table, struct call_list *list, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (call->prev == NO_CALL)
     list->head = call->next;
@@ -81,9 +82,9 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
 
 /* A keyed hash, so that a peer cannot choose ids that collide; the limit on calls
  * bounds how long a run of collisions can get in any case. */
-uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction) {
-  return (uint32_t)siphash_text(table->key, id->text, id->length,
-                                (uint8_t)(id->length << 1 | direction));
+uint32_t abp_table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction) {
+  return (uint32_t)abp_siphash_text(table->key, id->text, id->length,
+                                    (uint8_t)(id->length << 1 | direction));
 }
 
 /*
@@ -91,13 +92,13 @@ uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint3
  * eight in a block of 4,096 are spread evenly (by the golden ratio), beginning at a place that only
  * the key tells. That place is kept for the latest block of each direction.
  */
-uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction) {
-  if (id->text) return table_hash_text(table, id, direction);
+uint32_t abp_table_hash(struct call_table *table, const abp_id *id, uint32_t direction) {
+  if (id->text) return abp_table_hash_text(table, id, direction);
   const uint32_t block = id->number >> 12;
   struct call_block *latest = &table->latest[direction];
   if (latest->block != block + 1) {
     const uint64_t word = (uint64_t)block << 1 | direction;
-    *latest = (struct call_block){block + 1, (uint32_t)siphash_word(table->key, word)};
+    *latest = (struct call_block){block + 1, (uint32_t)abp_siphash_word(table->key, word)};
   }
   return ((latest->start + (id->number >> 3) * 0x9e3779b1u) & ~7u) | (id->number & 7);
 }
@@ -112,7 +113,7 @@ static int same_id(const struct call_table *table, uint32_t slot, const abp_id *
   if ((call->flags & (CALL_OUT | CALL_PAST)) != direction) return 0;
   if (!id->text) return call->number == id->number;
   return call->number == 0 && call->id_length == id->length &&
-         memcmp(table_id(table, slot), id->text, id->length) == 0;
+         memcmp(abp_table_id(table, slot), id->text, id->length) == 0;
 }
 
 /* Robin Hood hashing: of entries that want the same place, those farther from home come first. So a
@@ -122,8 +123,8 @@ static uint32_t distance(const struct call_index *index, uint32_t place, uint32_
   return (place - home(hash, index->shift)) & index->mask;
 }
 
-uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
-                    uint32_t direction) {
+uint32_t abp_table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
+                        uint32_t direction) {
   const struct call_index *index = &table->index;
   if (!index->entries) return NO_CALL;
   uint32_t place = home(hash, index->shift);
@@ -166,7 +167,7 @@ COLD static int index_grow(struct call_index *index) {
 }
 
 /* Leaves no tombstone, so that look-ups stay short however many calls come and go. */
-void table_unindex(struct call_table *table, uint32_t slot) {
+void abp_table_unindex(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (!(call->flags & CALL_INDEXED)) return;
   call->flags &= (uint16_t)~CALL_INDEXED;
@@ -185,13 +186,13 @@ void table_unindex(struct call_table *table, uint32_t slot) {
   index->entries[gap].slot = 0;
 }
 
-COLD int table_renumber(struct call_table *table, uint32_t slot, uint32_t number) {
+COLD int abp_table_renumber(struct call_table *table, uint32_t slot, uint32_t number) {
   struct call *call = table_call(table, slot);
   if (table->index.count == table->index.max_count && index_grow(&table->index) != ABP_OK)
     return ABP_E_MEMORY;
   const abp_id id = {NULL, 0, number};
   call->number = number;
-  call->hash = table_hash(table, &id, call->flags & CALL_OUT);
+  call->hash = abp_table_hash(table, &id, call->flags & CALL_OUT);
   call->flags |= CALL_INDEXED;
   index_put(&table->index, call->hash, slot);
   return ABP_OK;
@@ -233,7 +234,7 @@ COLD static int add_slab(struct call_table *table) {
 }
 
 ONE_COPY static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
-  struct call_slab *slab = table_slab(table, slot);
+  struct call_slab *slab = abp_table_slab(table, slot);
   if (!slab->ids) {
     slab->ids = malloc(sizeof *slab->ids * SLAB_CALLS);
     if (!slab->ids) return ABP_E_MEMORY;
@@ -250,12 +251,12 @@ ONE_COPY static int store_id(struct call_table *table, uint32_t slot, const abp_
   return ABP_OK;
 }
 
-COLD void table_age(struct call_table *table, uint32_t slot, const abp_id *id) {
+COLD void abp_table_age(struct call_table *table, uint32_t slot, const abp_id *id) {
   struct call *call = table_call(table, slot);
-  const uint32_t hash = table_hash_text(table, id, 0);
-  const uint32_t same = table_find(table, id, hash, CALL_PAST);
-  if (same != NO_CALL) table_unindex(table, same);
-  table_unindex(table, slot);
+  const uint32_t hash = abp_table_hash_text(table, id, 0);
+  const uint32_t same = abp_table_find(table, id, hash, CALL_PAST);
+  if (same != NO_CALL) abp_table_unindex(table, same);
+  abp_table_unindex(table, slot);
   if (id->length > UINT16_MAX || (call->number && store_id(table, slot, id) != ABP_OK)) return;
   call->number = 0;
   call->hash = hash;
@@ -268,8 +269,8 @@ COLD static int add_streams(struct call_slab *slab) {
   return slab->streams ? ABP_OK : ABP_E_MEMORY;
 }
 
-int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
-              uint32_t *added) {
+int abp_table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
+                  uint32_t *added) {
   int status = ABP_OK;
   if (table->index.count == table->index.max_count) status = index_grow(&table->index);
   if (status == ABP_OK && table->free == NO_CALL) status = add_slab(table);
@@ -277,7 +278,8 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   const uint32_t slot = table->free;
   struct call *call = table_call(table, slot);
   call->id_length = 0;
-  if (flags & CALL_STREAM && add_streams(table_slab(table, slot)) != ABP_OK) return ABP_E_MEMORY;
+  if (flags & CALL_STREAM && add_streams(abp_table_slab(table, slot)) != ABP_OK)
+    return ABP_E_MEMORY;
   if (id && id->text && store_id(table, slot, id) != ABP_OK) return ABP_E_MEMORY;
   table->free = call->next;
   call->number = id && !id->text ? id->number : 0;
@@ -298,10 +300,10 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   return ABP_OK;
 }
 
-void table_release(struct call_table *table, uint32_t slot) {
+void abp_table_release(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
-  table_unindex(table, slot);
-  table_clear_timer(table, slot);
+  abp_table_unindex(table, slot);
+  abp_table_clear_timer(table, slot);
   free_long_id(table, slot);
   call->id_length = 0;
   call->state = FREE;
@@ -349,12 +351,12 @@ COLD static void remove_timer(struct call_table *table, uint32_t slot) {
   timer_sift(table, place);
 }
 
-void table_clear_timer(struct call_table *table, uint32_t slot) {
+void abp_table_clear_timer(struct call_table *table, uint32_t slot) {
   if (table_call(table, slot)->timer) remove_timer(table, slot);
 }
 
-COLD void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline) {
-  table_clear_timer(table, slot);
+COLD void abp_table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline) {
+  abp_table_clear_timer(table, slot);
   table_call(table, slot)->deadline = deadline;
   timer_put(table, table->timer_count, slot);
   timer_sift(table, table->timer_count++);
@@ -362,13 +364,13 @@ COLD void table_set_timer(struct call_table *table, uint32_t slot, uint64_t dead
 
 /* --- Parents and children --------------------------------------------------------------------- */
 
-COLD void table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
+COLD void abp_table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
   table_call(table, child)->parent = parent;
   table_call(table, child)->sibling = table_call(table, parent)->child;
   table_call(table, parent)->child = child;
 }
 
-COLD void table_orphan(struct call_table *table, uint32_t child) {
+COLD void abp_table_orphan(struct call_table *table, uint32_t child) {
   struct call *call = table_call(table, child);
   if (call->parent == NO_CALL) return;
   uint32_t *link = &table_call(table, call->parent)->child;

@@ -128,42 +128,42 @@ struct call_table {
   } latest[2];             /* received, made: where the latest 4,096 numbers begin in the index */
 };
 
-void table_init(struct call_table *table, const uint8_t seed[16]);
-void table_free(struct call_table *table);
+void abp_table_init(struct call_table *table, const uint8_t seed[16]);
+void abp_table_free(struct call_table *table);
 static inline struct call *table_call(const struct call_table *table, uint32_t slot) {
   return (struct call *)(table->slabs[slot / SLAB_CALLS] + slot * sizeof(struct call));
 }
 /* The slab of a slot. */
-struct call_slab *table_slab(const struct call_table *table, uint32_t slot);
-const char *table_id(const struct call_table *table, uint32_t slot);
+struct call_slab *abp_table_slab(const struct call_table *table, uint32_t slot);
+const char *abp_table_id(const struct call_table *table, uint32_t slot);
 /* Of a call that has CALL_STREAM. */
 static inline struct stream *table_stream(const struct call_table *table, uint32_t slot) {
-  return &table_slab(table, slot)->streams[slot % SLAB_CALLS];
+  return &abp_table_slab(table, slot)->streams[slot % SLAB_CALLS];
 }
-/* The hash of an id. table_find and table_add take it, so that it is computed once. */
-uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction);
+/* The hash of an id. abp_table_find and abp_table_add take it, so that it is computed once. */
+uint32_t abp_table_hash(struct call_table *table, const abp_id *id, uint32_t direction);
 /* The same, for an id that is a text. */
-uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction);
+uint32_t abp_table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction);
 /* `direction`: 0 for a call that was received, CALL_OUT or CALL_PAST. */
-uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
-                    uint32_t direction);
+uint32_t abp_table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
+                        uint32_t direction);
 /* A slot for a new call, indexed by `id` unless that is NULL. Everything that the call will need is
  * allocated here. Errors, after which nothing has changed: ABP_E_MEMORY, ABP_E_LIMIT. */
-int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
-              uint32_t *slot);
-void table_unindex(struct call_table *table, uint32_t slot);
+int abp_table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
+                  uint32_t *slot);
+void abp_table_unindex(struct call_table *table, uint32_t slot);
 /* Gives a call that is not indexed a number for its id. Errors, after which nothing has changed:
  * ABP_E_MEMORY. */
-int table_renumber(struct call_table *table, uint32_t slot, uint32_t number);
+int abp_table_renumber(struct call_table *table, uint32_t slot, uint32_t number);
 /* Its session is over: from now on it has CALL_PAST and this id, a text. Where memory is short, or
  * the id is too long, it is not found any more. */
-void table_age(struct call_table *table, uint32_t slot, const abp_id *id);
-void table_release(struct call_table *table, uint32_t slot);
-void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
-void table_clear_timer(struct call_table *table, uint32_t slot);
-void table_adopt(struct call_table *table, uint32_t parent, uint32_t child);
-void table_orphan(struct call_table *table, uint32_t child);
-void list_push(struct call_table *table, struct call_list *list, uint32_t slot);
-void list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
+void abp_table_age(struct call_table *table, uint32_t slot, const abp_id *id);
+void abp_table_release(struct call_table *table, uint32_t slot);
+void abp_table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
+void abp_table_clear_timer(struct call_table *table, uint32_t slot);
+void abp_table_adopt(struct call_table *table, uint32_t parent, uint32_t child);
+void abp_table_orphan(struct call_table *table, uint32_t child);
+void abp_list_push(struct call_table *table, struct call_list *list, uint32_t slot);
+void abp_list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
 
 #endif

@@ -12,8 +12,8 @@
 
 #define MAX_TIMER_MS 0x7fffffffu /* longer timers fire at once in JavaScript */
 
-COLD void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
-                     uint64_t now) {
+COLD void abp_calls_init(struct calls *calls, const struct call_limits *limits,
+                         const uint8_t seed[16], uint64_t now) {
   calls->limits = *limits;
   set_default(&calls->limits.max_calls, ABP_DEFAULT_MAX_CALLS);
   set_default(&calls->limits.max_concurrent, calls->limits.max_calls);
@@ -21,7 +21,7 @@ COLD void calls_init(struct calls *calls, const struct call_limits *limits, cons
   set_default(&calls->limits.remember_ms, ABP_DEFAULT_REMEMBER_MS);
   calls->now = now;
   calls->debts = calls->last_debt = NO_CALL;
-  table_init(&calls->table, seed);
+  abp_table_init(&calls->table, seed);
 }
 
 /* --- Ids and handles -------------------------------------------------------------------------- */
@@ -30,39 +30,40 @@ static abp_call handle_of(const struct call *call, uint32_t slot) {
   return (uint32_t)call->generation << SLOT_BITS | slot;
 }
 
-abp_call calls_handle(const struct calls *calls, uint32_t slot) {
+abp_call abp_calls_handle(const struct calls *calls, uint32_t slot) {
   return handle_of(table_call(&calls->table, slot), slot);
 }
 
-uint32_t calls_slot(const struct calls *calls, abp_call call) {
+uint32_t abp_calls_slot(const struct calls *calls, abp_call call) {
   const uint32_t slot = call & ((1u << SLOT_BITS) - 1);
   if (slot >= calls->table.slab_count * SLAB_CALLS) return NO_CALL;
   const struct call *c = table_call(&calls->table, slot);
   return c->state != FREE && c->generation == call >> SLOT_BITS ? slot : NO_CALL;
 }
 
-uint32_t calls_live(const struct calls *calls, abp_call call) {
-  const uint32_t slot = calls_slot(calls, call);
+uint32_t abp_calls_live(const struct calls *calls, abp_call call) {
+  const uint32_t slot = abp_calls_slot(calls, call);
   if (slot == NO_CALL || call_is_over(table_call(&calls->table, slot)->state)) return NO_CALL;
   return slot;
 }
 
-uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction) {
-  return table_find(&calls->table, key, table_hash(&calls->table, key, direction), direction);
+uint32_t abp_calls_find(struct calls *calls, const abp_id *key, uint32_t direction) {
+  return abp_table_find(&calls->table, key, abp_table_hash(&calls->table, key, direction),
+                        direction);
 }
 
-uint32_t calls_mint(struct calls *calls) {
+uint32_t abp_calls_mint(struct calls *calls) {
   abp_id id = {NULL, 0, 0};
   do {
     id.number = ++calls->minted;
     if (id.number == 0) calls->wrapped = 1;
-  } while (id.number == 0 || (calls->wrapped && calls_find(calls, &id, CALL_OUT) != NO_CALL));
+  } while (id.number == 0 || (calls->wrapped && abp_calls_find(calls, &id, CALL_OUT) != NO_CALL));
   return id.number;
 }
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-ONE_COPY void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
+ONE_COPY void abp_calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
   struct call *call = table_call(&calls->table, slot);
   if (!owed) return;
   if (!call->owed) {
@@ -77,21 +78,21 @@ ONE_COPY void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
 }
 
 ONE_COPY static void forget(struct calls *calls, uint32_t slot) {
-  list_remove(&calls->table, &calls->table.memory, slot);
-  table_release(&calls->table, slot);
+  abp_list_remove(&calls->table, &calls->table.memory, slot);
+  abp_table_release(&calls->table, slot);
 }
 
 /* Where memory is short, what has ended gives way to what begins. */
 static int add(struct calls *calls, const abp_id *id, uint32_t hash, uint32_t flags,
                uint32_t *slot) {
   int status;
-  while ((status = table_add(&calls->table, id, hash, flags, slot)) == ABP_E_MEMORY &&
+  while ((status = abp_table_add(&calls->table, id, hash, flags, slot)) == ABP_E_MEMORY &&
          calls->table.memory.count)
     forget(calls, calls->table.memory.head);
   return status;
 }
 
-COLD void calls_forget_old(struct calls *calls, uint32_t keep) {
+COLD void abp_calls_forget_old(struct calls *calls, uint32_t keep) {
   struct call_list *memory = &calls->table.memory;
   while (memory->count > keep ||
          (memory->count && calls->now - table_call(&calls->table, memory->head)->deadline >
@@ -100,15 +101,15 @@ COLD void calls_forget_old(struct calls *calls, uint32_t keep) {
 }
 
 /* A call is over and has paid what it owed: only its id and its outcome are kept.
- * calls_advance() removes those that are too old. */
+ * abp_calls_advance() removes those that are too old. */
 ONE_COPY static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_INDEXED)) {
-    table_release(&calls->table, slot);
+    abp_table_release(&calls->table, slot);
     return;
   }
   call->deadline = calls->now;
-  list_push(&calls->table, &calls->table.memory, slot);
+  abp_list_push(&calls->table, &calls->table.memory, slot);
   if (calls->table.memory.count > calls->limits.remembered) forget(calls, calls->table.memory.head);
 }
 
@@ -159,35 +160,35 @@ COLD static void stop_children(struct calls *calls, const struct call *parent) {
     child->cause = child->cause                    ? child->cause
                    : parent->cause > ABP_COMPLETED ? parent->cause
                                                    : ABP_CANCELLED;
-    calls_stop(calls, slot, calls->children_detach ? EV_DETACH : EV_CANCEL);
+    abp_calls_stop(calls, slot, calls->children_detach ? EV_DETACH : EV_CANCEL);
   }
 }
 
-void calls_admit(struct calls *calls) {
+void abp_calls_admit(struct calls *calls) {
   while (calls->running < calls->limits.max_concurrent && calls->table.queue.head != NO_CALL &&
-         calls_step(calls, calls->table.queue.head, EV_START))
+         abp_calls_step(calls, calls->table.queue.head, EV_START))
     ;
 }
 
-COLD void calls_keep_places(struct calls *calls) { calls->kept_places = calls->running + 1; }
+COLD void abp_calls_keep_places(struct calls *calls) { calls->kept_places = calls->running + 1; }
 
-COLD void calls_give_places(struct calls *calls) {
+COLD void abp_calls_give_places(struct calls *calls) {
   const uint32_t before = calls->kept_places - 1;
   calls->kept_places = 0;
-  if (calls->running < before) calls_admit(calls);
+  if (calls->running < before) abp_calls_admit(calls);
 }
 
-COLD void calls_disown(struct calls *calls, uint32_t slot) {
+COLD void abp_calls_disown(struct calls *calls, uint32_t slot) {
   while (table_call(&calls->table, slot)->child != NO_CALL)
-    table_orphan(&calls->table, table_call(&calls->table, slot)->child);
+    abp_table_orphan(&calls->table, table_call(&calls->table, slot)->child);
 }
 
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
 COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state before) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   const uint32_t fate = table_call(&calls->table, slot)->fate;
-  calls_disown(calls, slot);
-  table_orphan(&calls->table, slot);
+  abp_calls_disown(calls, slot);
+  abp_table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
   struct call *waiting = table_call(&calls->table, parent);
   /* If the fate of a part is unknown, so is that of the whole. */
@@ -196,9 +197,9 @@ COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state 
     waiting->child_fate = fate & 7u;
   if (waiting->child != NO_CALL) return;
   if (waiting->awaits_children)
-    calls_settle(calls, parent, EV_CANCELLED, (abp_fate)waiting->child_fate);
+    abp_calls_settle(calls, parent, EV_CANCELLED, (abp_fate)waiting->child_fate);
   else
-    calls_step(calls, parent, EV_CHILDREN_DONE);
+    abp_calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
 /* --- Clocks that stand still ------------------------------------------------------------------ */
@@ -218,19 +219,19 @@ COLD static void pause_parents(struct calls *calls, const struct call *call) {
     uint64_t rest = parent->deadline;
     if (waits && parent->timer && !parent->cause) { /* with a cause, it is a grace period */
       rest -= calls->now;
-      table_clear_timer(&calls->table, slot);
+      abp_table_clear_timer(&calls->table, slot);
       parent->deadline = rest;
     } else if (!waits && rest && !parent->timer) {
-      table_set_timer(&calls->table, slot, rest + calls->now);
+      abp_table_set_timer(&calls->table, slot, rest + calls->now);
     }
     slot = parent->parent;
   }
 }
 
-COLD void calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot) {
+COLD void abp_calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   call->flags |= CALL_QUESTION;
-  table_adopt(&calls->table, parent, slot);
+  abp_table_adopt(&calls->table, parent, slot);
   pause_parents(calls, call);
 }
 
@@ -255,9 +256,9 @@ static void set_cause(struct call *call, enum call_event event, enum call_state 
 static void set_grace_period(struct calls *calls, uint32_t slot, enum call_state after) {
   if (after == CANCELLING || after == STOPPING || after == DETACHED ||
       (after == ASKED && calls->handler_decides))
-    table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
+    abp_table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
   else if (after != STOPPED)
-    table_clear_timer(&calls->table, slot);
+    abp_table_clear_timer(&calls->table, slot);
 }
 
 /* By the time such a cancel is handed out, its call may be forgotten. */
@@ -277,7 +278,7 @@ static void dequeue(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_LISTED)) return;
   call->flags &= (uint16_t)~CALL_LISTED;
-  list_remove(&calls->table, &calls->table.queue, slot);
+  abp_list_remove(&calls->table, &calls->table.queue, slot);
 }
 
 static uint32_t takes_place(const struct call *call) { return !(call->flags & CALL_ASIDE); }
@@ -289,7 +290,8 @@ static void end_call(struct calls *calls, uint32_t slot, enum call_state before)
   if (!call->owed) remember(calls, slot);
 }
 
-uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate) {
+uint32_t abp_calls_settle(struct calls *calls, uint32_t slot, enum call_event event,
+                          abp_fate fate) {
   struct call *call = table_call(&calls->table, slot);
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
@@ -302,40 +304,40 @@ uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event,
   dequeue(calls, slot);
   if (before <= RUNNING && after <= RUNNING) { /* nothing is stopped */
     if (before == QUEUED) calls->running += takes_place(call);
-    calls_owe(calls, slot, owed);
+    abp_calls_owe(calls, slot, owed);
     return taken.owed;
   }
   set_cause(call, event, before, after);
   if (call->child != NO_CALL) stop_children(calls, call);
   release_clocks(calls, call, after);
   set_grace_period(calls, slot, after);
-  calls_owe(calls, slot, owed);
+  abp_calls_owe(calls, slot, owed);
   drop_cancel(call, taken);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
   if (unwound) calls->running -= takes_place(call);
   if (call_is_over(after)) end_call(calls, slot, before);
-  if (unwound && !calls->kept_places) calls_admit(calls);
+  if (unwound && !calls->kept_places) abp_calls_admit(calls);
   return taken.owed;
 }
 
-enum call_event calls_ending(abp_outcome outcome) {
+enum call_event abp_calls_ending(abp_outcome outcome) {
   return outcome == ABP_COMPLETED ? EV_COMPLETE : outcome == ABP_FAILED ? EV_ERROR : EV_CANCELLED;
 }
 
-ONE_COPY uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
-  return calls_settle(calls, slot, event, ABP_FATE_NONE);
+ONE_COPY uint32_t abp_calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+  return abp_calls_settle(calls, slot, event, ABP_FATE_NONE);
 }
 
-COLD uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
+COLD uint32_t abp_calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
   const struct call *call = table_call(&calls->table, slot);
-  return calls_step(calls, slot,
-                    call->flags & (CALL_NO_CANCEL | CALL_HELD)         ? EV_STOP_SILENTLY
-                    : call->flags & CALL_NO_WAIT                       ? EV_CANCEL_NO_WAIT
-                    : calls->handler_decides && call->state == RUNNING ? EV_ASK
-                                                                       : why);
+  return abp_calls_step(calls, slot,
+                        call->flags & (CALL_NO_CANCEL | CALL_HELD)         ? EV_STOP_SILENTLY
+                        : call->flags & CALL_NO_WAIT                       ? EV_CANCEL_NO_WAIT
+                        : calls->handler_decides && call->state == RUNNING ? EV_ASK
+                                                                           : why);
 }
 
-COLD uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
+COLD uint32_t abp_calls_next_live(const struct calls *calls, uint32_t slot) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (; slot < slots; slot++) {
     const enum call_state state = table_call(&calls->table, slot)->state;
@@ -347,31 +349,31 @@ COLD uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
 /* Calls that were made here come first: they end with the session, not with their parents, so no
  * cancel is sent for them. */
 COLD static void end_each(struct calls *calls, uint32_t made, enum call_event event) {
-  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+  for (uint32_t slot = 0; (slot = abp_calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & CALL_OUT) != made) continue;
-    if (made) calls_disown(calls, slot);
+    if (made) abp_calls_disown(calls, slot);
     const int local = (call->flags & CALL_LOCAL) != 0;
     if (!call->cause && local) call->cause = cause_of(event);
     /* Even if the peer is lost, the handler that made a local call waits here for its answer. */
-    calls_step(calls, slot, local ? EV_CLOSE : event);
+    abp_calls_step(calls, slot, local ? EV_CLOSE : event);
   }
 }
 
-COLD void calls_end_all(struct calls *calls, enum call_event event) {
-  calls_keep_places(calls);
+COLD void abp_calls_end_all(struct calls *calls, enum call_event event) {
+  abp_calls_keep_places(calls);
   end_each(calls, CALL_OUT, event);
   end_each(calls, 0, event);
-  calls_give_places(calls);
+  abp_calls_give_places(calls);
 }
 
 /* Handlers that are still unwinding keep their slots. */
-COLD void calls_forget_all(struct calls *calls) {
+COLD void abp_calls_forget_all(struct calls *calls) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
     const struct call *call = table_call(&calls->table, slot);
     if (call->state == FREE || call->flags & CALL_PAST) continue;
-    table_unindex(&calls->table, slot);
+    abp_table_unindex(&calls->table, slot);
   }
   for (uint32_t slot = calls->table.memory.head, next; slot != NO_CALL; slot = next) {
     next = table_call(&calls->table, slot)->next;
@@ -381,20 +383,20 @@ COLD void calls_forget_all(struct calls *calls) {
 
 /* --- What is owed ----------------------------------------------------------------------------- */
 
-uint64_t calls_earliest(const struct calls *calls, uint64_t due) {
+uint64_t abp_calls_earliest(const struct calls *calls, uint64_t due) {
   if (!calls->table.timer_count) return due;
   const uint64_t timer = table_call(&calls->table, calls->table.timers[0])->deadline;
   return due && due < timer ? due : timer;
 }
 
-int calls_wake_owed(const struct calls *calls, uint64_t due) {
-  const uint64_t at = calls_earliest(calls, due);
+int abp_calls_wake_owed(const struct calls *calls, uint64_t due) {
+  const uint64_t at = abp_calls_earliest(calls, due);
   return at && (!calls->wake || at < calls->wake);
 }
 
-void calls_wake(struct calls *calls, uint64_t due, abp_action *action) {
+void abp_calls_wake(struct calls *calls, uint64_t due, abp_action *action) {
   action->kind = ABP_WAKE;
-  action->at = calls->wake = calls_earliest(calls, due);
+  action->at = calls->wake = abp_calls_earliest(calls, due);
 }
 
 COLD static void say_why(const struct calls *calls, const struct call *call, abp_action *action) {
@@ -427,7 +429,7 @@ COLD static void say_how_much(struct calls *calls, uint32_t slot, uint32_t debt,
   stream->read_bytes = 0;
 }
 
-void calls_pay(struct calls *calls, abp_action *action) {
+void abp_calls_pay(struct calls *calls, abp_action *action) {
   /* Indexed by the number of the bit. */
   static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_SEND,  ABP_SEND,
                                   ABP_SEND,   ABP_SEND,  ABP_SEND,    ABP_ABORT, ABP_RESULT,
@@ -459,34 +461,34 @@ void calls_pay(struct calls *calls, abp_action *action) {
 
 /* --- Inputs that every protocol has ----------------------------------------------------------- */
 
-COLD void calls_advance(struct calls *calls, uint64_t now) {
+COLD void abp_calls_advance(struct calls *calls, uint64_t now) {
   if (now > calls->now) calls->now = now;
   if (calls->wake && calls->now >= calls->wake) calls->wake = 0;
   struct call_table *table = &calls->table;
-  calls_keep_places(calls);
+  abp_calls_keep_places(calls);
   while (table->timer_count && table_call(table, table->timers[0])->deadline <= calls->now) {
     const uint32_t slot = table->timers[0];
     struct call *call = table_call(table, slot);
-    table_clear_timer(table, slot);
+    abp_table_clear_timer(table, slot);
     if (!call->cause) call->cause = ABP_TIMED_OUT;
-    calls_stop(calls, slot, EV_TIMER);
+    abp_calls_stop(calls, slot, EV_TIMER);
   }
-  calls_give_places(calls);
-  calls_forget_old(calls, calls->limits.remembered);
+  abp_calls_give_places(calls);
+  abp_calls_forget_old(calls, calls->limits.remembered);
 }
 
-void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms) {
+void abp_calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms) {
   if (timeout_ms)
-    table_set_timer(&calls->table, slot,
-                    calls->now + (timeout_ms < MAX_TIMER_MS ? timeout_ms : MAX_TIMER_MS));
+    abp_table_set_timer(&calls->table, slot,
+                        calls->now + (timeout_ms < MAX_TIMER_MS ? timeout_ms : MAX_TIMER_MS));
 }
 
-int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot) {
+int abp_calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot) {
   if (calls->in_flight[1] >= calls->limits.max_calls) return ABP_E_LIMIT;
-  const abp_id key = id ? *id : (abp_id){NULL, 0, calls_mint(calls)};
-  const uint32_t hash = table_hash(&calls->table, &key, CALL_OUT);
+  const abp_id key = id ? *id : (abp_id){NULL, 0, abp_calls_mint(calls)};
+  const uint32_t hash = abp_table_hash(&calls->table, &key, CALL_OUT);
   if (id) {
-    const uint32_t same = table_find(&calls->table, &key, hash, CALL_OUT);
+    const uint32_t same = abp_table_find(&calls->table, &key, hash, CALL_OUT);
     if (same != NO_CALL && !call_is_over(table_call(&calls->table, same)->state))
       return ABP_E_DUPLICATE;
     if (same != NO_CALL) forget(calls, same);
@@ -500,15 +502,15 @@ int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *
   return ABP_OK;
 }
 
-COLD int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot) {
-  *slot = calls_live(calls, parent);
+COLD int abp_calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot) {
+  *slot = abp_calls_live(calls, parent);
   return *slot != NO_CALL && table_call(&calls->table, *slot)->state == RUNNING;
 }
 
-int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault,
-                  uint32_t *slot) {
-  const uint32_t hash = id ? table_hash(&calls->table, id, 0) : 0;
-  const uint32_t same = id ? table_find(&calls->table, id, hash, 0) : NO_CALL;
+int abp_calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault,
+                      uint32_t *slot) {
+  const uint32_t hash = id ? abp_table_hash(&calls->table, id, 0) : 0;
+  const uint32_t same = id ? abp_table_find(&calls->table, id, hash, 0) : NO_CALL;
   if (same != NO_CALL && !call_is_over(table_call(&calls->table, same)->state))
     return ABP_E_DUPLICATE;
   if (fault) return fault;
@@ -521,63 +523,63 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
   return ABP_OK;
 }
 
-void calls_accept(struct calls *calls, uint32_t slot) {
+void abp_calls_accept(struct calls *calls, uint32_t slot) {
   /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
       table_call(&calls->table, slot)->flags & (CALL_LOCAL | CALL_ASIDE))
-    calls_step(calls, slot, EV_START);
+    abp_calls_step(calls, slot, EV_START);
   else
-    calls_queue(calls, slot);
+    abp_calls_queue(calls, slot);
 }
 
-COLD void calls_queue(struct calls *calls, uint32_t slot) {
+COLD void abp_calls_queue(struct calls *calls, uint32_t slot) {
   table_call(&calls->table, slot)->flags |= CALL_LISTED;
-  list_push(&calls->table, &calls->table.queue, slot);
-  calls_owe(calls, slot, OWE_QUEUED);
+  abp_list_push(&calls->table, &calls->table.queue, slot);
+  abp_calls_owe(calls, slot, OWE_QUEUED);
 }
 
 /* Steps a call that may have ended, and says whether that led here. */
 COLD static int step_to(struct calls *calls, abp_call call, enum call_event event,
                         enum call_state to) {
-  const uint32_t slot = calls_live(calls, call);
+  const uint32_t slot = abp_calls_live(calls, call);
   if (slot == NO_CALL) return ABP_E_STATE;
-  calls_step(calls, slot, event);
+  abp_calls_step(calls, slot, event);
   return table_call(&calls->table, slot)->state == to ? ABP_OK : ABP_E_STATE;
 }
 
-COLD int calls_postpone(struct calls *calls, abp_call call) {
+COLD int abp_calls_postpone(struct calls *calls, abp_call call) {
   return step_to(calls, call, EV_POSTPONE, PREPARING);
 }
 
-COLD int calls_begin(struct calls *calls, abp_call call) {
+COLD int abp_calls_begin(struct calls *calls, abp_call call) {
   return step_to(calls, call, EV_BEGIN, RUNNING);
 }
 
-COLD int calls_hold(struct calls *calls, uint32_t slot) {
+COLD int abp_calls_hold(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (call->state != WAITING) return 0;
-  table_unindex(&calls->table, slot);
+  abp_table_unindex(&calls->table, slot);
   call->flags |= CALL_HELD;
   return 1;
 }
 
-COLD int calls_retry(struct calls *calls, uint32_t slot) {
+COLD int abp_calls_retry(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_HELD)) return ABP_E_STATE;
-  const int status = table_renumber(&calls->table, slot, calls_mint(calls));
+  const int status = abp_table_renumber(&calls->table, slot, abp_calls_mint(calls));
   if (status != ABP_OK) return status;
   call->flags &= (uint16_t)~CALL_HELD;
-  calls_owe(calls, slot, OWE_REQUEST);
+  abp_calls_owe(calls, slot, OWE_REQUEST);
   return ABP_OK;
 }
 
-COLD int calls_send_failed(struct calls *calls, abp_call call) {
-  const uint32_t slot = calls_live(calls, call);
+COLD int abp_calls_send_failed(struct calls *calls, abp_call call) {
+  const uint32_t slot = abp_calls_live(calls, call);
   if (slot == NO_CALL) return ABP_OK;
   if (!(table_call(&calls->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
   /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
-  table_unindex(&calls->table, slot);
-  calls_step(calls, slot, EV_UNSENT);
+  abp_table_unindex(&calls->table, slot);
+  abp_calls_step(calls, slot, EV_UNSENT);
   return ABP_OK;
 }
 
@@ -587,8 +589,8 @@ static abp_outcome outcome_of(const struct call *call) {
                                        : (abp_outcome)call->cause;
 }
 
-COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
-                           abp_call *call) {
+COLD abp_fate abp_calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
+                               abp_call *call) {
   *outcome = ABP_PENDING;
   *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;
@@ -599,15 +601,15 @@ COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome
     c = table_call(&calls->table, slot);
   }
   if (!call_is_over(c->state)) {
-    *call = calls_handle(calls, slot);
+    *call = abp_calls_handle(calls, slot);
     return ABP_FATE_RUNNING;
   }
   *outcome = outcome_of(c);
   return c->repeats && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
 }
 
-COLD uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
-                          abp_counter counter) {
+COLD uint32_t abp_calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                              abp_counter counter) {
   if (counter == ABP_IN_FLIGHT_IN) return calls->in_flight[0];
   if (counter == ABP_IN_FLIGHT_OUT) return calls->in_flight[1];
   if (counter == ABP_REMEMBERED) return calls->table.memory.count;

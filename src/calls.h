@@ -28,92 +28,94 @@ struct calls {
   uint8_t children_detach; /* calls that a handler made settle at once when its call is stopped */
 };
 
-void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
-                uint64_t now);
+void abp_calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
+                    uint64_t now);
 /* The first call made here gets this number (0: 1). */
 static inline void calls_number_from(struct calls *calls, uint32_t first) {
   calls->minted = first ? first - 1 : 0;
 }
-abp_call calls_handle(const struct calls *calls, uint32_t slot);
-/* The slot of a call, or NO_CALL. calls_live() finds only calls that are not over. */
-uint32_t calls_slot(const struct calls *calls, abp_call call);
-uint32_t calls_live(const struct calls *calls, abp_call call);
-uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
+abp_call abp_calls_handle(const struct calls *calls, uint32_t slot);
+/* The slot of a call, or NO_CALL. abp_calls_live() finds only calls that are not over. */
+uint32_t abp_calls_slot(const struct calls *calls, abp_call call);
+uint32_t abp_calls_live(const struct calls *calls, abp_call call);
+uint32_t abp_calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
 /* A number for a call made here, which no call has. */
-uint32_t calls_mint(struct calls *calls);
+uint32_t abp_calls_mint(struct calls *calls);
 
 /* Takes a step and notes what it owes: for this call, for its children and for its parent. Returns
  * what the table says is owed. That includes the answer to a cancel, although this is noted only
  * for a call that has CALL_HAS_CANCELS. */
-uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
+uint32_t abp_calls_step(struct calls *calls, uint32_t slot, enum call_event event);
 /* The same. `fate` is what became of the work, as the handler or the peer says, which outweighs the
  * table; 0: as the table says. */
-uint32_t calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
+uint32_t abp_calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
 /* The event of an outcome: any but ABP_COMPLETED and ABP_FAILED means that it was cancelled. */
-enum call_event calls_ending(abp_outcome outcome);
+enum call_event abp_calls_ending(abp_outcome outcome);
 /* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
  * allow. */
-uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
+uint32_t abp_calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
 /* The first slot from `slot` on whose call is not over, or NO_CALL. */
-uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
+uint32_t abp_calls_next_live(const struct calls *calls, uint32_t slot);
 /* Steps every call: the session has ended (EV_CLOSE, EV_LOST). */
-void calls_end_all(struct calls *calls, enum call_event event);
-void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
+void abp_calls_end_all(struct calls *calls, enum call_event event);
+void abp_calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
 /* Starts the handlers of waiting calls for which there is room. */
-void calls_admit(struct calls *calls);
+void abp_calls_admit(struct calls *calls);
 /* Several calls are about to end, perhaps waiting ones, too: no waiting call starts until
- * calls_give_places(). */
-void calls_keep_places(struct calls *calls);
-void calls_give_places(struct calls *calls);
+ * abp_calls_give_places(). */
+void abp_calls_keep_places(struct calls *calls);
+void abp_calls_give_places(struct calls *calls);
 /* A call is a question to a person on behalf of `parent`: until it has an answer or is stopped, the
  * deadlines of its parents stand still. Grace periods do not. */
-void calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot);
+void abp_calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot);
 /* The calls made on behalf of this one go on without it. */
-void calls_disown(struct calls *calls, uint32_t slot);
+void abp_calls_disown(struct calls *calls, uint32_t slot);
 /* Forgets what is too old, and the oldest until `keep` are left. */
-void calls_forget_old(struct calls *calls, uint32_t keep);
+void abp_calls_forget_old(struct calls *calls, uint32_t keep);
 /* An older session is over: of its calls only those with CALL_PAST are still found. */
-void calls_forget_all(struct calls *calls);
+void abp_calls_forget_all(struct calls *calls);
 
 /* Hands out the next thing that a call owes; something is left while calls->debts is not NO_CALL.
  */
-void calls_pay(struct calls *calls, abp_action *action);
-/* The earliest of all timers and of `due` (0: none), or 0. calls_wake_owed() says whether this must
- * be reported, and calls_wake() makes the action that reports it. */
-uint64_t calls_earliest(const struct calls *calls, uint64_t due);
-int calls_wake_owed(const struct calls *calls, uint64_t due);
-void calls_wake(struct calls *calls, uint64_t due, abp_action *action);
+void abp_calls_pay(struct calls *calls, abp_action *action);
+/* The earliest of all timers and of `due` (0: none), or 0. abp_calls_wake_owed() says whether this
+ * must be reported, and abp_calls_wake() makes the action that reports it. */
+uint64_t abp_calls_earliest(const struct calls *calls, uint64_t due);
+int abp_calls_wake_owed(const struct calls *calls, uint64_t due);
+void abp_calls_wake(struct calls *calls, uint64_t due, abp_action *action);
 
-void calls_advance(struct calls *calls, uint64_t now);
-void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
+void abp_calls_advance(struct calls *calls, uint64_t now);
+void abp_calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
 /* A call made here: WAITING. `id` NULL mints one. An abp_status. */
-int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
+int abp_calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
 /* A call that came in: QUEUED, but in no queue. `id` NULL: no message names it. An abp_status, or
  * `fault` if its receiver found one. */
-int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault, uint32_t *slot);
-/* calls_queue() lets it wait for its turn; calls_accept() starts it if there is room. */
-void calls_queue(struct calls *calls, uint32_t slot);
-void calls_accept(struct calls *calls, uint32_t slot);
+int abp_calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault,
+                      uint32_t *slot);
+/* abp_calls_queue() lets it wait for its turn; abp_calls_accept() starts it if there is room. */
+void abp_calls_queue(struct calls *calls, uint32_t slot);
+void abp_calls_accept(struct calls *calls, uint32_t slot);
 /* The handler of a call that was started waits for something before it begins. Errors: ABP_E_STATE
  * unless it runs. */
-int calls_postpone(struct calls *calls, abp_call call);
+int abp_calls_postpone(struct calls *calls, abp_call call);
 /* It begins. Errors: ABP_E_STATE: the call has ended or was cancelled, so that it must not. */
-int calls_begin(struct calls *calls, abp_call call);
+int abp_calls_begin(struct calls *calls, abp_call call);
 /* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
-int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
-/* The peer needs something before it can answer a call made here: until calls_retry() there is no
- * message that could cancel it, and nothing else changes. Returns 0 if it does not wait any more.
+int abp_calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
+/* The peer needs something before it can answer a call made here: until abp_calls_retry() there is
+ * no message that could cancel it, and nothing else changes. Returns 0 if it does not wait any
+ * more.
  */
-int calls_hold(struct calls *calls, uint32_t slot);
+int abp_calls_hold(struct calls *calls, uint32_t slot);
 /* It is sent again, under a new number. An abp_status. */
-int calls_retry(struct calls *calls, uint32_t slot);
+int abp_calls_retry(struct calls *calls, uint32_t slot);
 /* A call made here could not be sent, and is over. An abp_status. */
-int calls_send_failed(struct calls *calls, abp_call call);
+int abp_calls_send_failed(struct calls *calls, abp_call call);
 /* What became of a received call, as abp_became() says it; NO_CALL is one that is not known. */
-abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
-                      abp_call *call);
+abp_fate abp_calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
+                          abp_call *call);
 /* A counter: `counts` has those that the owner of the calls counts. */
-uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
-                     abp_counter counter);
+uint32_t abp_calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                         abp_counter counter);
 
 #endif

@@ -82,7 +82,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
               config->role == ABP_APP ? ABP_DEFAULT_APP_GRACE_MS : ABP_DEFAULT_AGENT_GRACE_MS);
   const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,
                                      config->remember_ms, ep->config.grace_ms};
-  calls_init(&ep->calls, &limits, config->seed, now);
+  abp_calls_init(&ep->calls, &limits, config->seed, now);
   calls_number_from(&ep->calls, config->first_number);
   ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
   ep->calls.handler_decides = config->foreign != 0;
@@ -93,8 +93,8 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
 void abp_free(abp_endpoint *ep) {
   if (!ep) return;
   if (ep->free_wire) ep->free_wire(ep->wire);
-  endpoint_free_cancels(ep);
-  table_free(&ep->calls.table);
+  abp_endpoint_free_cancels(ep);
+  abp_table_free(&ep->calls.table);
   for (int i = 0; i < DESCRIPTIONS; i++)
     free(ep->about[i].json);
   free(ep->session.id);
@@ -117,15 +117,15 @@ int abp_describe(abp_endpoint *ep, const char *member, const char *json, size_t 
   return ABP_OK;
 }
 
-void endpoint_refuse(abp_endpoint *ep, abp_error error) {
+void abp_endpoint_refuse(abp_endpoint *ep, abp_error error) {
   ep->outbox |= OUT_REFUSE;
   ep->refuse = (uint8_t)error;
 }
 
-void endpoint_count(abp_endpoint *ep, abp_counter counter) { ep->counts[counter]++; }
+void abp_endpoint_count(abp_endpoint *ep, abp_counter counter) { ep->counts[counter]++; }
 
 uint32_t abp_count(const abp_endpoint *ep, abp_counter counter) {
-  return calls_count(&ep->calls, ep->counts, counter);
+  return abp_calls_count(&ep->calls, ep->counts, counter);
 }
 
 uint32_t abp_features(const abp_endpoint *ep) {
@@ -136,24 +136,24 @@ abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state
 
 /* --- Inputs ----------------------------------------------------------------------------------- */
 
-int endpoint_undrained(const abp_endpoint *ep) {
+int abp_endpoint_undrained(const abp_endpoint *ep) {
   return ep->calls.debts != NO_CALL || ep->due || ep->outbox ||
-         calls_wake_owed(&ep->calls, ep->session.due);
+         abp_calls_wake_owed(&ep->calls, ep->session.due);
 }
 
 /* Every input begins with it. */
-ONE_COPY int endpoint_enter(abp_endpoint *ep) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+ONE_COPY int abp_endpoint_enter(abp_endpoint *ep) {
+  if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   ep->calls.reason = NULL;
   ep->calls.reason_length = 0;
   ep->has_message = 0;
-  if (ep->answered) endpoint_forget_answered(ep);
+  if (ep->answered) abp_endpoint_forget_answered(ep);
   return ABP_OK;
 }
 
 /* --- Ids as text ------------------------------------------------------------------------------ */
 
-const char *endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *length) {
+const char *abp_endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *length) {
   *length = own ? ep->prefix_length : ep->session.id_length;
   return own ? ep->prefix : ep->session.id;
 }
@@ -162,7 +162,7 @@ const char *endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *leng
  * are one id. */
 static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
   uint32_t skip;
-  const char *prefix = endpoint_prefix(ep, own, &skip);
+  const char *prefix = abp_endpoint_prefix(ep, own, &skip);
   if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
   if (id->text[skip] != '.' || memcmp(id->text, prefix, skip) != 0) return *id;
   uint64_t number = 0;
@@ -174,52 +174,52 @@ static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) 
   return number > UINT32_MAX ? *id : (abp_id){NULL, 0, (uint32_t)number};
 }
 
-abp_id endpoint_canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
+abp_id abp_endpoint_canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
   return id->text ? number_in(ep, id, own) : *id;
 }
 
-uint32_t endpoint_find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
-  const abp_id key = endpoint_canonical(ep, id, direction);
-  return calls_find(&ep->calls, &key, direction);
+uint32_t abp_endpoint_find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
+  const abp_id key = abp_endpoint_canonical(ep, id, direction);
+  return abp_calls_find(&ep->calls, &key, direction);
 }
 
 size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t size) {
-  const uint32_t slot = calls_slot(&ep->calls, call);
+  const uint32_t slot = abp_calls_slot(&ep->calls, call);
   if (slot == NO_CALL) return 0;
   const struct call *c = table_call(&ep->calls.table, slot);
   char digits[11];
   uint32_t length = c->id_length, digits_length = 0;
   const char *text = digits;
   if (c->number) {
-    text = endpoint_prefix(ep, c->flags & (CALL_OUT | CALL_LOCAL), &length);
+    text = abp_endpoint_prefix(ep, c->flags & (CALL_OUT | CALL_LOCAL), &length);
     char *first = print_number(digits + sizeof digits, c->number);
     *--first = '.';
     digits_length = (uint32_t)(digits + sizeof digits - first);
     if (length + digits_length <= size) memcpy(buffer + length, first, digits_length);
   } else if (length) {
-    text = table_id(&ep->calls.table, slot);
+    text = abp_table_id(&ep->calls.table, slot);
   }
   if (length + digits_length <= size) memcpy(buffer, text, length);
   return length + digits_length;
 }
 
-COLD void endpoint_age(abp_endpoint *ep) {
+COLD void abp_endpoint_age(abp_endpoint *ep) {
   struct call_table *table = &ep->calls.table;
   const uint32_t slots = table->slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
     const struct call *call = table_call(table, slot);
     if (call->state == FREE || call->flags & (CALL_OUT | CALL_LOCAL | CALL_PAST)) continue;
-    const abp_call handle = calls_handle(&ep->calls, slot);
+    const abp_call handle = abp_calls_handle(&ep->calls, slot);
     const size_t length = abp_id_text(ep, handle, NULL, 0);
     char *text = malloc(length);
     if (!text) continue; /* it is forgotten */
     abp_id_text(ep, handle, text, length);
-    table_age(table, slot, &(const abp_id){text, (uint32_t)length, 0});
+    abp_table_age(table, slot, &(const abp_id){text, (uint32_t)length, 0});
     free(text);
   }
 }
 
 uint32_t abp_number(const abp_endpoint *ep, abp_call call) {
-  const uint32_t slot = calls_slot(&ep->calls, call);
+  const uint32_t slot = abp_calls_slot(&ep->calls, call);
   return slot == NO_CALL ? 0 : table_call(&ep->calls.table, slot)->number;
 }

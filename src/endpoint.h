@@ -68,65 +68,68 @@ struct abp_endpoint {
   void (*free_wire)(struct wire *wire);
 };
 
-/* Inputs of the control plane, which the wire calls after endpoint_enter(). */
-int endpoint_initialize(abp_endpoint *endpoint, const char *id, size_t length, int number_id,
-                        const char *version, size_t version_length, uint32_t features);
-int endpoint_initialized(abp_endpoint *endpoint, const char *session_id, size_t length,
-                         int accepted, int busy, uint32_t features);
-int endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
-                    const struct cancel_text *from);
+/* Inputs of the control plane, which the wire calls after abp_endpoint_enter(). */
+int abp_endpoint_initialize(abp_endpoint *endpoint, const char *id, size_t length, int number_id,
+                            const char *version, size_t version_length, uint32_t features);
+int abp_endpoint_initialized(abp_endpoint *endpoint, const char *session_id, size_t length,
+                             int accepted, int busy, uint32_t features);
+int abp_endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
+                        const struct cancel_text *from);
 /* `call`: the call whose signal or clock asked for the cancel; 0: the cancel is a request, `id`. */
-int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call call, int cancelled);
-int endpoint_shutdown(abp_endpoint *endpoint);
-int endpoint_bye(abp_endpoint *endpoint, int persisted);
-int endpoint_ping(abp_endpoint *endpoint, int pong);
+int abp_endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call call,
+                               int cancelled);
+int abp_endpoint_shutdown(abp_endpoint *endpoint);
+int abp_endpoint_bye(abp_endpoint *endpoint, int persisted);
+int abp_endpoint_ping(abp_endpoint *endpoint, int pong);
 /* A notification has come, of an event that has a name. */
-int endpoint_notified(abp_endpoint *endpoint);
+int abp_endpoint_notified(abp_endpoint *endpoint);
 /* A call or, with `about`, a question has come: what abp_call_received() and its like have in
  * common.
  */
-int endpoint_receive(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                     uint32_t chunks, uint32_t bytes, const abp_id *about, abp_error fault);
+int abp_endpoint_receive(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
+                         uint32_t flags, uint32_t chunks, uint32_t bytes, const abp_id *about,
+                         abp_error fault);
 /* Keeps what the answer to a cancel repeats; NULL if too much is kept already. The cancel is freed,
  * or held until the word of its call. Errors: ABP_E_MEMORY. */
-int endpoint_copy_cancel(abp_endpoint *endpoint, const struct cancel_text *from,
-                         struct held_cancel **cancel);
-void endpoint_hold_cancel(abp_endpoint *endpoint, struct held_cancel *cancel, uint32_t slot);
+int abp_endpoint_copy_cancel(abp_endpoint *endpoint, const struct cancel_text *from,
+                             struct held_cancel **cancel);
+void abp_endpoint_hold_cancel(abp_endpoint *endpoint, struct held_cancel *cancel, uint32_t slot);
 /* What a step that owes this answers. */
-enum cancel_answer endpoint_answer(uint32_t owed);
+enum cancel_answer abp_endpoint_answer(uint32_t owed);
 /* A call owes the answer to its cancels: they are handed out next, one by one. */
-void endpoint_take_answers(abp_endpoint *endpoint, const abp_action *owed);
-void endpoint_next_answer(abp_endpoint *endpoint, abp_action *action);
+void abp_endpoint_take_answers(abp_endpoint *endpoint, const abp_action *owed);
+void abp_endpoint_next_answer(abp_endpoint *endpoint, abp_action *action);
 /* The peer is gone: nobody is answered. */
-void endpoint_forget_held(abp_endpoint *endpoint);
-void endpoint_forget_answered(abp_endpoint *endpoint);
-void endpoint_free_cancels(abp_endpoint *endpoint);
+void abp_endpoint_forget_held(abp_endpoint *endpoint);
+void abp_endpoint_forget_answered(abp_endpoint *endpoint);
+void abp_endpoint_free_cancels(abp_endpoint *endpoint);
 /* Agent: the app answers with an error of this code, or (NULL) with none. Returns whether it says
  * that it knows no session, which is lost then; 0 for an app. */
-int endpoint_refused(abp_endpoint *endpoint, const char *code, size_t length);
+int abp_endpoint_refused(abp_endpoint *endpoint, const char *code, size_t length);
 /* The answer to ABP_MSG_PROBE. */
-int endpoint_probed(abp_endpoint *endpoint, const char *code, size_t length);
+int abp_endpoint_probed(abp_endpoint *endpoint, const char *code, size_t length);
 /* An id as the table keeps it: the number of a call that was numbered here (`own`) or there. */
-abp_id endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32_t own);
+abp_id abp_endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32_t own);
 /* The session is over and another one begins: what was received in it is found as CALL_PAST. */
-void endpoint_age(abp_endpoint *endpoint);
+void abp_endpoint_age(abp_endpoint *endpoint);
 /* The slot of a call, or NO_CALL. */
-uint32_t endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
+uint32_t abp_endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
 /* The slot of a call that was received, in this session or an older one, or NO_CALL. */
-uint32_t endpoint_remembered(abp_endpoint *endpoint, const abp_id *id);
+uint32_t abp_endpoint_remembered(abp_endpoint *endpoint, const abp_id *id);
 /* CALL_STREAM if calls may be streams, else 0. */
-uint32_t endpoint_streams(const abp_endpoint *endpoint);
+uint32_t abp_endpoint_streams(const abp_endpoint *endpoint);
 /* Begins a stream, through a window of at most this much. */
-void endpoint_open_window(abp_endpoint *endpoint, uint32_t slot, uint32_t chunks, uint32_t bytes);
+void abp_endpoint_open_window(abp_endpoint *endpoint, uint32_t slot, uint32_t chunks,
+                              uint32_t bytes);
 /* The same of one that is requested: the peer keeps to no larger one. 0 bytes is what the limits
  * allow. */
-void endpoint_request_window(abp_endpoint *endpoint, uint32_t slot, uint32_t bytes);
-void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
-void endpoint_refuse(abp_endpoint *endpoint, abp_error error);
+void abp_endpoint_request_window(abp_endpoint *endpoint, uint32_t slot, uint32_t bytes);
+void abp_endpoint_count(abp_endpoint *endpoint, abp_counter counter);
+void abp_endpoint_refuse(abp_endpoint *endpoint, abp_error error);
 /* What precedes the number in the ids of calls made here (`own`) or received. */
-const char *endpoint_prefix(const abp_endpoint *endpoint, uint32_t own, uint32_t *length);
+const char *abp_endpoint_prefix(const abp_endpoint *endpoint, uint32_t own, uint32_t *length);
 /* Begins an input: ABP_E_UNDRAINED while actions of the last one are left. */
-int endpoint_enter(abp_endpoint *endpoint);
-int endpoint_undrained(const abp_endpoint *endpoint);
+int abp_endpoint_enter(abp_endpoint *endpoint);
+int abp_endpoint_undrained(const abp_endpoint *endpoint);
 
 #endif

@@ -29,10 +29,10 @@ COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
 }
 
 static void pay(abp_endpoint *ep, abp_action *action) {
-  calls_pay(&ep->calls, action);
+  abp_calls_pay(&ep->calls, action);
   if (action->kind != ABP_SEND || action->arg != ABP_MSG_CANCEL_RESULT) return;
-  endpoint_take_answers(ep, action);
-  endpoint_next_answer(ep, action);
+  abp_endpoint_take_answers(ep, action);
+  abp_endpoint_next_answer(ep, action);
 }
 
 int abp_next(abp_endpoint *ep, abp_action *action) {
@@ -40,12 +40,12 @@ int abp_next(abp_endpoint *ep, abp_action *action) {
   if (ep->outbox & OUT_FIRST)
     hand_out(ep, OUT_FIRST, action);
   else if (ep->due)
-    endpoint_next_answer(ep, action);
+    abp_endpoint_next_answer(ep, action);
   else if (ep->calls.debts != NO_CALL)
     pay(ep, action);
   else if (ep->outbox)
     hand_out(ep, ep->outbox, action);
-  else if (calls_wake_owed(&ep->calls, ep->session.due))
-    calls_wake(&ep->calls, ep->session.due, action);
+  else if (abp_calls_wake_owed(&ep->calls, ep->session.due))
+    abp_calls_wake(&ep->calls, ep->session.due, action);
   return action->kind != ABP_NONE;
 }

@@ -31,22 +31,22 @@ static void free_all(abp_endpoint *ep, struct held_cancel **list) {
   }
 }
 
-void endpoint_forget_held(abp_endpoint *ep) {
+void abp_endpoint_forget_held(abp_endpoint *ep) {
   for (const struct held_cancel *cancel = ep->held; cancel; cancel = cancel->next) {
-    const uint32_t slot = calls_live(&ep->calls, cancel->call);
+    const uint32_t slot = abp_calls_live(&ep->calls, cancel->call);
     if (slot != NO_CALL) table_call(&ep->calls.table, slot)->flags &= (uint16_t)~CALL_HAS_CANCELS;
   }
   free_all(ep, &ep->held);
 }
-void endpoint_forget_answered(abp_endpoint *ep) { free_all(ep, &ep->answered); }
-void endpoint_free_cancels(abp_endpoint *ep) {
+void abp_endpoint_forget_answered(abp_endpoint *ep) { free_all(ep, &ep->answered); }
+void abp_endpoint_free_cancels(abp_endpoint *ep) {
   free_all(ep, &ep->held);
   free_all(ep, &ep->due);
   free_all(ep, &ep->answered);
 }
 
-COLD int endpoint_copy_cancel(abp_endpoint *ep, const struct cancel_text *from,
-                              struct held_cancel **cancel) {
+COLD int abp_endpoint_copy_cancel(abp_endpoint *ep, const struct cancel_text *from,
+                                  struct held_cancel **cancel) {
   const size_t length = from->id_length + from->target_length;
   *cancel = NULL;
   if (ep->held_bytes + size_of(length) > ep->config.max_text) return ABP_OK;
@@ -60,15 +60,15 @@ COLD int endpoint_copy_cancel(abp_endpoint *ep, const struct cancel_text *from,
   return ABP_OK;
 }
 
-COLD void endpoint_hold_cancel(abp_endpoint *ep, struct held_cancel *cancel, uint32_t slot) {
-  cancel->call = calls_handle(&ep->calls, slot);
+COLD void abp_endpoint_hold_cancel(abp_endpoint *ep, struct held_cancel *cancel, uint32_t slot) {
+  cancel->call = abp_calls_handle(&ep->calls, slot);
   cancel->next = ep->held;
   ep->held = cancel;
   ep->held_bytes += size_of(cancel->length);
   table_call(&ep->calls.table, slot)->flags |= CALL_HAS_CANCELS;
 }
 
-enum cancel_answer endpoint_answer(uint32_t owed) {
+enum cancel_answer abp_endpoint_answer(uint32_t owed) {
   return owed & OWE_ACK       ? ANSWER_CANCELLED
          : owed & OWE_NAK     ? ANSWER_COMPLETED
          : owed & OWE_UNKNOWN ? ANSWER_UNKNOWN
@@ -76,7 +76,7 @@ enum cancel_answer endpoint_answer(uint32_t owed) {
                               : ANSWER_NONE;
 }
 
-COLD void endpoint_take_answers(abp_endpoint *ep, const abp_action *owed) {
+COLD void abp_endpoint_take_answers(abp_endpoint *ep, const abp_action *owed) {
   for (struct held_cancel **link = &ep->held; *link;) {
     struct held_cancel *cancel = *link;
     if (cancel->call != owed->call) {
@@ -84,13 +84,13 @@ COLD void endpoint_take_answers(abp_endpoint *ep, const abp_action *owed) {
       continue;
     }
     *link = cancel->next;
-    cancel->answer = (uint8_t)endpoint_answer((uint32_t)owed->at);
+    cancel->answer = (uint8_t)abp_endpoint_answer((uint32_t)owed->at);
     cancel->next = ep->due;
     ep->due = cancel;
   }
 }
 
-COLD void endpoint_next_answer(abp_endpoint *ep, abp_action *action) {
+COLD void abp_endpoint_next_answer(abp_endpoint *ep, abp_action *action) {
   struct held_cancel *cancel = ep->due;
   ep->due = cancel->next;
   cancel->next = ep->answered;

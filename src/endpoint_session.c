@@ -12,8 +12,8 @@
  * each session, so that an answer to an older one finds nothing. */
 static void new_prefix(abp_endpoint *ep) {
   char *p = ep->prefix;
-  const uint64_t words[] = {siphash_derive(ep->config.seed, "prefix 0"),
-                            siphash_derive(ep->config.seed, "prefix 1")};
+  const uint64_t words[] = {abp_siphash_derive(ep->config.seed, "prefix 0"),
+                            abp_siphash_derive(ep->config.seed, "prefix 1")};
   for (int i = 0; i < 20; i++)
     *p++ = "0123456789abcdef"[words[i / 16] >> 4 * (i % 16) & 15];
   *p++ = '-';
@@ -36,11 +36,11 @@ static void send(abp_endpoint *ep, uint32_t messages) {
 
 static void change_session(abp_endpoint *ep, enum session_event event) {
   struct session *session = &ep->session;
-  const struct session_step taken = session_step(session->state, event);
-  if (taken.refuse) endpoint_refuse(ep, (abp_error)taken.refuse);
+  const struct session_step taken = abp_session_step(session->state, event);
+  if (taken.refuse) abp_endpoint_refuse(ep, (abp_error)taken.refuse);
   send(ep, taken.sends);
-  if (taken.calls) calls_end_all(&ep->calls, (enum call_event)(taken.calls - 1));
-  if (taken.calls == EV_LOST + 1) endpoint_forget_held(ep);
+  if (taken.calls) abp_calls_end_all(&ep->calls, (enum call_event)(taken.calls - 1));
+  if (taken.calls == EV_LOST + 1) abp_endpoint_forget_held(ep);
   if (taken.next == session->state) return;
   session->state = (abp_session)taken.next;
   /* Who called abp_connect() needs no action to know that it connects. */
@@ -50,8 +50,8 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   session->awaits_sign = 0;
   session->suspended = 0;
   if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
-    if (ep->config.role == ABP_APP) endpoint_age(ep);
-    calls_forget_all(&ep->calls);
+    if (ep->config.role == ABP_APP) abp_endpoint_age(ep);
+    abp_calls_forget_all(&ep->calls);
     new_prefix(ep);
   }
 }
@@ -63,7 +63,7 @@ static void give_up(abp_endpoint *ep, enum parting parting) {
 }
 
 int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const abp_session state = ep->session.state;
   if (state == ABP_SESSION_CONNECTING || state == ABP_SESSION_READY) return ABP_E_STATE;
   change_session(ep, SE_CONNECT);
@@ -88,15 +88,15 @@ static void set_session_id(abp_endpoint *ep, char *id, size_t length) {
   ep->session.id_length = (uint32_t)length;
 }
 
-int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
-                        const char *version, size_t version_length, uint32_t features) {
+int abp_endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
+                            const char *version, size_t version_length, uint32_t features) {
   struct session *session = &ep->session;
   const int ready = session->state == ABP_SESSION_READY;
   const int valid = length > 0 && length <= ep->config.max_id;
   const int same = ready && number_id == session->number_id && length == session->id_length &&
                    memcmp(id, session->id, length) == 0;
   const int stays = ready && (same || !ep->config.restart);
-  const int accepted = valid && !stays && session_version_ok(version, version_length);
+  const int accepted = valid && !stays && abp_session_version_ok(version, version_length);
   char *own = accepted ? copy_of(id, length) : NULL;
   if (accepted && !own) return ABP_E_MEMORY;
   if (accepted) {
@@ -106,22 +106,22 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
     set_session_id(ep, own, length); /* the calls of the older session were named by its own */
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session->peer = session->announced;
-    session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
+    abp_session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
     /* One that is refused is no sign of life of the agent whose session this is. */
-    if (same) session_heard(session, ep->calls.now);
+    if (same) abp_session_heard(session, ep->calls.now);
     change_session(ep, same ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
-    endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
+    abp_endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
   }
   return ABP_OK;
 }
 
-int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length, int accepted,
-                         int busy, uint32_t features) {
+int abp_endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length, int accepted,
+                             int busy, uint32_t features) {
   struct session *session = &ep->session;
   if (session->state != ABP_SESSION_CONNECTING) {
-    endpoint_count(ep, ABP_LATE);
+    abp_endpoint_count(ep, ABP_LATE);
     if (accepted) change_session(ep, SE_ACCEPTED);
     return ABP_OK;
   }
@@ -137,32 +137,32 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
     session->peer = session->announced;
   }
   change_session(ep, accepted ? SE_ACCEPTED : busy ? SE_BUSY : SE_REFUSED);
-  if (accepted) session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
+  if (accepted) abp_session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   return ABP_OK;
 }
 
 int abp_close(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   ep->session.parting = PARTING_GOES;
   change_session(ep, ep->config.role == ABP_APP ? SE_STOP : SE_CLOSE);
   return ABP_OK;
 }
 
 int abp_lost(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   change_session(ep, SE_LOST);
   return ABP_OK;
 }
 
 int abp_unread(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  endpoint_count(ep, ABP_MALFORMED);
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  abp_endpoint_count(ep, ABP_MALFORMED);
   if (abp_features(ep) & ABP_FRAMES) give_up(ep, PARTING_UNREAD);
   return ABP_OK;
 }
 
 int abp_leave(abp_endpoint *ep, int persisted) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   ep->session.parting = persisted ? PARTING_STAYS : PARTING_GOES;
   if (persisted)
     send(ep, 1u << ABP_MSG_BYE);
@@ -171,14 +171,14 @@ int abp_leave(abp_endpoint *ep, int persisted) {
   return ABP_OK;
 }
 
-int endpoint_shutdown(abp_endpoint *ep) {
+int abp_endpoint_shutdown(abp_endpoint *ep) {
   change_session(ep, SE_SHUTDOWN);
   return ABP_OK;
 }
 
-int endpoint_bye(abp_endpoint *ep, int persisted) {
+int abp_endpoint_bye(abp_endpoint *ep, int persisted) {
   if (!knows_bye(ep)) {
-    endpoint_count(ep, ABP_UNKNOWN_TYPE);
+    abp_endpoint_count(ep, ABP_UNKNOWN_TYPE);
   } else if (persisted) {
     ep->session.suspended = 1;
     ep->session.awaits_sign = 0;
@@ -189,17 +189,17 @@ int endpoint_bye(abp_endpoint *ep, int persisted) {
   return ABP_OK;
 }
 
-int endpoint_ping(abp_endpoint *ep, int pong) {
-  session_heard(&ep->session, ep->calls.now);
+int abp_endpoint_ping(abp_endpoint *ep, int pong) {
+  abp_session_heard(&ep->session, ep->calls.now);
   if (!(abp_features(ep) & ABP_LIVENESS))
-    endpoint_count(ep, ABP_UNKNOWN_TYPE);
+    abp_endpoint_count(ep, ABP_UNKNOWN_TYPE);
   else if (!pong)
     ep->outbox |= 1u << ABP_MSG_PONG;
   return ABP_OK;
 }
 
-int endpoint_notified(abp_endpoint *ep) {
-  session_heard(&ep->session, ep->calls.now);
+int abp_endpoint_notified(abp_endpoint *ep) {
+  abp_session_heard(&ep->session, ep->calls.now);
   if (abp_features(ep) & ABP_NOTIFICATIONS) ep->outbox |= OUT_NOTIFY;
   return ABP_OK;
 }
@@ -209,12 +209,12 @@ static struct session_patience patience_of(const abp_endpoint *ep) {
 }
 
 int abp_suspect(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  session_suspect(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  abp_session_suspect(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
   return ABP_OK;
 }
 
-int endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
+int abp_endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
   static const char CODES[] = "NOT_INITIALIZED\0SESSION_EXPIRED\0SESSION_INVALID";
   if (ep->config.role != ABP_AGENT || !code) return 0;
   for (const char *each = CODES; each < CODES + sizeof CODES; each = nth_text(each, 1)) {
@@ -226,21 +226,21 @@ int endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
 }
 
 int abp_refused(abp_endpoint *ep, const char *code, size_t length) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  endpoint_refused(ep, code, length);
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  abp_endpoint_refused(ep, code, length);
   return ABP_OK;
 }
 
-int endpoint_probed(abp_endpoint *ep, const char *code, size_t length) {
-  if (!endpoint_refused(ep, code, length)) session_probed(&ep->session);
+int abp_endpoint_probed(abp_endpoint *ep, const char *code, size_t length) {
+  if (!abp_endpoint_refused(ep, code, length)) abp_session_probed(&ep->session);
   return ABP_OK;
 }
 
 int abp_advance(abp_endpoint *ep, uint64_t now) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  calls_advance(&ep->calls, now);
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  abp_calls_advance(&ep->calls, now);
   const enum session_event event =
-      session_tick(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
+      abp_session_tick(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
   if (event == SE_EXPIRED)
     give_up(ep, PARTING_GOES);
   else if (event != SESSION_EVENTS)

@@ -57,11 +57,11 @@ static size_t skip_space(const char *text, size_t at, size_t length) {
   return at;
 }
 
-json_value *json_parse(const char *text, size_t length, int *memory) {
+json_value *abp_json_parse(const char *text, size_t length, int *memory) {
   *memory = 0;
   const size_t start = skip_space(text, 0, length);
   if (start == length || text[start] != '{' || !admissible(text, length) ||
-      !utf8_valid(text, length))
+      !abp_utf8_valid(text, length))
     return NULL;
   const char *end = NULL;
   cJSON *value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
@@ -78,9 +78,9 @@ json_value *json_parse(const char *text, size_t length, int *memory) {
   return value;
 }
 
-void json_free(json_value *value) { cJSON_Delete(value); }
+void abp_json_free(json_value *value) { cJSON_Delete(value); }
 
-const json_value *json_member(const json_value *object, const char *name) {
+const json_value *abp_json_member(const json_value *object, const char *name) {
   const cJSON *found = NULL;
   if (!cJSON_IsObject(object)) return NULL;
   for (const cJSON *member = object->child; member; member = member->next) {
@@ -91,35 +91,35 @@ const json_value *json_member(const json_value *object, const char *name) {
   return found;
 }
 
-struct json_slice json_string(const json_value *value) {
+struct json_slice abp_json_string(const json_value *value) {
   if (!cJSON_IsString(value)) return (struct json_slice){NULL, 0};
   return (struct json_slice){value->valuestring, strlen(value->valuestring)};
 }
 
-const char *json_member_text(const json_value *object, const char *name) {
-  return cJSON_GetStringValue(json_member(object, name));
+const char *abp_json_member_text(const json_value *object, const char *name) {
+  return cJSON_GetStringValue(abp_json_member(object, name));
 }
 
-int json_is_true(const json_value *value) { return cJSON_IsTrue(value); }
+int abp_json_is_true(const json_value *value) { return cJSON_IsTrue(value); }
 
-int json_is_false(const json_value *value) { return cJSON_IsFalse(value); }
+int abp_json_is_false(const json_value *value) { return cJSON_IsFalse(value); }
 
-int json_is_null(const json_value *value) { return cJSON_IsNull(value); }
+int abp_json_is_null(const json_value *value) { return cJSON_IsNull(value); }
 
-int json_is_number(const json_value *value) { return cJSON_IsNumber(value); }
+int abp_json_is_number(const json_value *value) { return cJSON_IsNumber(value); }
 
-uint32_t json_ms(const json_value *value) {
+uint32_t abp_json_ms(const json_value *value) {
   if (!cJSON_IsNumber(value) || !(value->valuedouble > 0)) return 0;
   if (value->valuedouble >= 2147483647.0) return 2147483647u;
   const uint32_t whole = (uint32_t)value->valuedouble;
   return whole + ((double)whole < value->valuedouble);
 }
 
-uint64_t json_count(const json_value *value) {
-  return json_whole(cJSON_IsNumber(value) ? value->valuedouble : -1);
+uint64_t abp_json_count(const json_value *value) {
+  return abp_json_whole(cJSON_IsNumber(value) ? value->valuedouble : -1);
 }
 
-uint64_t json_whole(double number) {
+uint64_t abp_json_whole(double number) {
   if (!(number >= 0 && number <= 9007199254740992.0)) return UINT64_MAX;
   const uint64_t count = (uint64_t)number;
   return (double)count < number ? UINT64_MAX : count;
@@ -168,8 +168,8 @@ static size_t find_source(const cJSON *parent, const char *text, size_t at, size
   return at + 1;
 }
 
-struct json_slice json_source(const json_value *document, const char *text,
-                              const json_value *value) {
+struct json_slice abp_json_source(const json_value *document, const char *text,
+                                  const json_value *value) {
   struct json_slice found = {NULL, 0};
   if (value) find_source(document, text, 0, SIZE_MAX, value, &found);
   return found;
@@ -223,28 +223,28 @@ static void put_name(struct json_text *out, const char *name) {
   put(out, ":", 1);
 }
 
-void json_begin(struct json_text *out) {
+void abp_json_begin(struct json_text *out) {
   free(out->text);
   *out = (struct json_text){0};
   put(out, "{", 1);
 }
 
-void json_open(struct json_text *out, const char *name) { json_add_raw(out, name, "{", 1); }
+void abp_json_open(struct json_text *out, const char *name) { abp_json_add_raw(out, name, "{", 1); }
 
-void json_close(struct json_text *out) { put(out, "}", 1); }
+void abp_json_close(struct json_text *out) { put(out, "}", 1); }
 
-void json_add_string(struct json_text *out, const char *name, const char *text, size_t length) {
+void abp_json_add_string(struct json_text *out, const char *name, const char *text, size_t length) {
   put_name(out, name);
   put_string(out, text, length);
 }
 
-void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length) {
+void abp_json_add_raw(struct json_text *out, const char *name, const char *json, size_t length) {
   if (!json) return;
   put_name(out, name);
   put(out, json, length);
 }
 
-void json_add_members(struct json_text *out, const char *json, size_t length) {
+void abp_json_add_members(struct json_text *out, const char *json, size_t length) {
   size_t first = 1;
   while (first < length && strchr(" \t\r\n", json[first]))
     first++;
@@ -253,17 +253,17 @@ void json_add_members(struct json_text *out, const char *json, size_t length) {
   put(out, json + first, length - first - 1);
 }
 
-void json_add_bool(struct json_text *out, const char *name, int value) {
-  json_add_raw(out, name, value ? "true" : "false", value ? 4 : 5);
+void abp_json_add_bool(struct json_text *out, const char *name, int value) {
+  abp_json_add_raw(out, name, value ? "true" : "false", value ? 4 : 5);
 }
 
-void json_add_number(struct json_text *out, const char *name, uint64_t number) {
+void abp_json_add_number(struct json_text *out, const char *name, uint64_t number) {
   char digits[20];
   const char *first = print_number(digits + sizeof digits, number);
-  json_add_raw(out, name, first, (size_t)(digits + sizeof digits - first));
+  abp_json_add_raw(out, name, first, (size_t)(digits + sizeof digits - first));
 }
 
-const char *json_end(struct json_text *out, size_t *length) {
+const char *abp_json_end(struct json_text *out, size_t *length) {
   put(out, "}", 2); /* and what terminates it */
   *length = out->failed ? 0 : out->length - 1;
   return out->failed ? NULL : out->text;

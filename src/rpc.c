@@ -137,7 +137,7 @@ abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
   const struct call_limits limits = {
       config->max_calls, config->max_concurrent, config->remembered, config->remember_ms,
       config->grace_ms ? config->grace_ms : ABP_PEER_DEFAULT_GRACE_MS};
-  calls_init(&peer->calls, &limits, config->seed, now);
+  abp_calls_init(&peer->calls, &limits, config->seed, now);
   calls_number_from(&peer->calls, config->first_number);
   peer->dialect = dialect_of(config->dialect);
   peer->calls.timeout_reason = peer->dialect->timeout_reason;
@@ -150,7 +150,7 @@ abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
 
 void abp_peer_free(abp_peer *peer) {
   if (!peer) return;
-  table_free(&peer->calls.table);
+  abp_table_free(&peer->calls.table);
   free(peer->patience);
   free(peer);
 }
@@ -176,7 +176,7 @@ const char *abp_rpc_error_message(int error) { return ERRORS[known_error(error)]
 int abp_rpc_error_has_no_id(int error) { return ERRORS[known_error(error)].has_no_id; }
 
 uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter) {
-  return calls_count(&peer->calls, peer->counts, counter);
+  return abp_calls_count(&peer->calls, peer->counts, counter);
 }
 
 /* --- Actions ---------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static int has_drained(const abp_peer *peer) { return peer->draining && !peer->c
 
 int abp_peer_undrained(const abp_peer *peer) {
   return peer->calls.debts != NO_CALL || peer->refuse || peer->drop || peer->report ||
-         has_drained(peer) || calls_wake_owed(&peer->calls, 0);
+         has_drained(peer) || abp_calls_wake_owed(&peer->calls, 0);
 }
 
 int abp_peer_next(abp_peer *peer, abp_action *action) {
@@ -204,7 +204,7 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     action->call = peer->report;
     peer->report = 0;
   } else if (peer->calls.debts != NO_CALL) {
-    calls_pay(&peer->calls, action);
+    abp_calls_pay(&peer->calls, action);
     if (action->kind == ABP_SEND && !peer->dialect->reasons) {
       action->text = NULL;
       action->length = 0;
@@ -220,8 +220,8 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     peer->draining = 0;
     action->kind = ABP_SESSION;
     action->arg = ABP_SESSION_LOST;
-  } else if (calls_wake_owed(&peer->calls, 0)) {
-    calls_wake(&peer->calls, 0, action);
+  } else if (abp_calls_wake_owed(&peer->calls, 0)) {
+    abp_calls_wake(&peer->calls, 0, action);
   }
   return action->kind != ABP_NONE;
 }
@@ -275,8 +275,8 @@ static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
   const struct dialect *dialect = peer->dialect;
   switch (id->type) {
   case ABP_ID_TEXT:
-    return id->length <= peer->max_id && utf8_valid(id->text, id->length) ? ABP_RPC_NO_ERROR
-                                                                          : ABP_RPC_TEXT_ID;
+    return id->length <= peer->max_id && abp_utf8_valid(id->text, id->length) ? ABP_RPC_NO_ERROR
+                                                                              : ABP_RPC_TEXT_ID;
   case ABP_ID_NUMBER:
     if (!(id->number >= -MAX_SAFE_INTEGER && id->number <= MAX_SAFE_INTEGER))
       return ABP_RPC_NUMBER_ID;
@@ -291,21 +291,21 @@ static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
 static uint32_t find(abp_peer *peer, const abp_rpc_id *id, uint32_t direction) {
   struct key key;
   if (id_fault(peer, id)) return NO_CALL;
-  return calls_find(&peer->calls, key_of(id, &key), direction);
+  return abp_calls_find(&peer->calls, key_of(id, &key), direction);
 }
 
 /* --- Both sides ------------------------------------------------------------------------------- */
 
 int abp_peer_advance(abp_peer *peer, uint64_t now) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  calls_advance(&peer->calls, now);
+  abp_calls_advance(&peer->calls, now);
   return ABP_OK;
 }
 
 int abp_peer_now(abp_peer *peer, uint64_t now) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   if (now > peer->calls.now) peer->calls.now = now;
-  calls_forget_old(&peer->calls, peer->calls.limits.remembered);
+  abp_calls_forget_old(&peer->calls, peer->calls.limits.remembered);
   return ABP_OK;
 }
 
@@ -321,19 +321,20 @@ int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
 
 /* Steps the requests that have the flags: of those made here (CALL_OUT) or of those received. */
 static void step_each(struct calls *calls, uint32_t flags, enum call_event event) {
-  calls_keep_places(calls);
-  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+  abp_calls_keep_places(calls);
+  for (uint32_t slot = 0; (slot = abp_calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & (CALL_OUT | flags)) != flags) continue;
     /* When the connection is lost, no request waits for its children. */
-    if (event == EV_LOST) calls_disown(calls, slot);
-    calls_step(calls, slot, call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY : event);
+    if (event == EV_LOST) abp_calls_disown(calls, slot);
+    abp_calls_step(calls, slot,
+                   call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY : event);
   }
-  calls_give_places(calls);
+  abp_calls_give_places(calls);
 }
 
 static void give_cause(struct calls *calls, uint32_t flags, uint8_t cause) {
-  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+  for (uint32_t slot = 0; (slot = abp_calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & (CALL_OUT | flags)) == flags && !call->cause) call->cause = cause;
   }
@@ -396,32 +397,33 @@ int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, u
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
   uint32_t slot, parent_slot = NO_CALL;
-  if (peer->closed || (parent && !calls_adoptable(calls, parent, &parent_slot))) return ABP_E_STATE;
+  if (peer->closed || (parent && !abp_calls_adoptable(calls, parent, &parent_slot)))
+    return ABP_E_STATE;
   if ((timeout_ms || longest_ms) && reserve_patience(peer) != ABP_OK) return ABP_E_MEMORY;
   uint32_t no_wait = peer->dialect->no_wait;
   if (flags & (ABP_WAITS | ABP_LEAVES)) no_wait = flags & ABP_LEAVES ? CALL_NO_WAIT : 0;
-  const int status = calls_make(calls, NULL,
-                                no_wait | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
-                                    (flags & ABP_REPORTS ? CALL_PROGRESS : 0u) |
-                                    (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u) |
-                                    (flags & ABP_ROUNDS ? CALL_ROUNDS : 0u),
-                                &slot);
+  const int status = abp_calls_make(calls, NULL,
+                                    no_wait | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
+                                        (flags & ABP_REPORTS ? CALL_PROGRESS : 0u) |
+                                        (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u) |
+                                        (flags & ABP_ROUNDS ? CALL_ROUNDS : 0u),
+                                    &slot);
   if (status != ABP_OK) return status;
-  if (parent_slot != NO_CALL) table_adopt(&calls->table, parent_slot, slot);
+  if (parent_slot != NO_CALL) abp_table_adopt(&calls->table, parent_slot, slot);
   const int longest_first = longest_ms && (!timeout_ms || longest_ms < timeout_ms);
   const uint32_t limit_ms = longest_first ? longest_ms : timeout_ms;
   if (slot < peer->patience_room)
     peer->patience[slot] =
         (struct patience){longest_ms ? calls->now + longest_ms : 0,
                           flags & ABP_RESETS ? timeout_ms : 0, longest_ms, limit_ms};
-  calls_set_deadline(calls, slot, limit_ms);
-  calls_owe(calls, slot, OWE_REQUEST);
-  *made = calls_handle(calls, slot);
+  abp_calls_set_deadline(calls, slot, limit_ms);
+  abp_calls_owe(calls, slot, OWE_REQUEST);
+  *made = abp_calls_handle(calls, slot);
   return ABP_OK;
 }
 
 uint32_t abp_peer_number(const abp_peer *peer, abp_call call) {
-  const uint32_t slot = calls_slot(&peer->calls, call);
+  const uint32_t slot = abp_calls_slot(&peer->calls, call);
   if (slot == NO_CALL) return 0;
   const struct call *c = table_call(&peer->calls.table, slot);
   return c->flags & CALL_OUT ? c->number : 0;
@@ -429,17 +431,17 @@ uint32_t abp_peer_number(const abp_peer *peer, abp_call call) {
 
 int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t length) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&peer->calls, call);
+  const uint32_t slot = abp_calls_live(&peer->calls, call);
   if (slot == NO_CALL) return ABP_OK;
   if (!(table_call(&peer->calls.table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
   peer->calls.reason = reason;
   peer->calls.reason_length = length;
-  calls_stop(&peer->calls, slot, EV_CANCEL);
+  abp_calls_stop(&peer->calls, slot, EV_CANCEL);
   return ABP_OK;
 }
 
 int abp_peer_send_failed(abp_peer *peer, abp_call call) {
-  return enter(peer) == ABP_OK ? calls_send_failed(&peer->calls, call) : ABP_E_UNDRAINED;
+  return enter(peer) == ABP_OK ? abp_calls_send_failed(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
 /* A message that matches no pending request: it is late, or a stray. */
@@ -459,24 +461,24 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   /* Its promise was settled before: only its parent waits for this. */
   if (call->state == DETACHED) drop(peer, ABP_LATE);
   const int needs_input = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
-  if (needs_input && calls_hold(&peer->calls, slot)) {
-    peer->report = calls_handle(&peer->calls, slot);
+  if (needs_input && abp_calls_hold(&peer->calls, slot)) {
+    peer->report = abp_calls_handle(&peer->calls, slot);
     return ABP_OK;
   }
   /* A value does not help a request whose time has run out, nor a question one that was cancelled.
    */
   const int fails = needs_input || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
-  calls_settle(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE,
-               fails && answer == ABP_ANSWER_RESULT    ? ABP_FATE_FINISHED
-               : fails && answer == ABP_ANSWER_STOPPED ? ABP_FATE_STOPPED
-                                                       : ABP_FATE_NONE);
+  abp_calls_settle(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE,
+                   fails && answer == ABP_ANSWER_RESULT    ? ABP_FATE_FINISHED
+                   : fails && answer == ABP_ANSWER_STOPPED ? ABP_FATE_STOPPED
+                                                           : ABP_FATE_NONE);
   return ABP_OK;
 }
 
 int abp_peer_retry(abp_peer *peer, abp_call call) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&peer->calls, call);
-  return slot == NO_CALL ? ABP_E_STATE : calls_retry(&peer->calls, slot);
+  const uint32_t slot = abp_calls_live(&peer->calls, call);
+  return slot == NO_CALL ? ABP_E_STATE : abp_calls_retry(&peer->calls, slot);
 }
 
 int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
@@ -487,7 +489,7 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
     return ABP_E_STATE;
   if (!is_pending(peer, slot) || table_call(&calls->table, slot)->state == DETACHED)
     return not_pending(peer, slot);
-  peer->report = calls_handle(calls, slot);
+  peer->report = abp_calls_handle(calls, slot);
   if (slot >= peer->patience_room) return ABP_OK;
   struct patience *patience = &peer->patience[slot];
   /* Once it is cancelled, its timer is the grace period's. */
@@ -495,7 +497,7 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   const uint64_t until = calls->now + patience->timeout_ms;
   const int latest_first = patience->latest && patience->latest < until;
   patience->limit_ms = latest_first ? patience->longest_ms : patience->timeout_ms;
-  table_set_timer(&calls->table, slot, latest_first ? patience->latest : until);
+  abp_table_set_timer(&calls->table, slot, latest_first ? patience->latest : until);
   return ABP_OK;
 }
 
@@ -510,8 +512,8 @@ int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault,
   struct key key;
   uint32_t slot;
   const uint32_t kept = flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0;
-  switch (calls_receive(&peer->calls, key_of(id, &key), kept, (int)fault, &slot)) {
-  case ABP_OK: calls_queue(&peer->calls, slot); return ABP_OK;
+  switch (abp_calls_receive(&peer->calls, key_of(id, &key), kept, (int)fault, &slot)) {
+  case ABP_OK: abp_calls_queue(&peer->calls, slot); return ABP_OK;
   case ABP_E_DUPLICATE: return refuse(peer, ABP_RPC_DUPLICATE_ID);
   case ABP_E_LIMIT: return refuse(peer, ABP_RPC_BUSY);
   case ABP_E_MEMORY: return refuse(peer, ABP_RPC_INTERNAL);
@@ -521,7 +523,7 @@ int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault,
 
 int abp_peer_start(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  calls_admit(&peer->calls);
+  abp_calls_admit(&peer->calls);
   return ABP_OK;
 }
 
@@ -536,26 +538,26 @@ int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *r
     if (!is_pending(peer, ours) ||
         !(table_call(&peer->calls.table, ours)->flags & CALL_SUBSCRIPTION))
       return not_pending(peer, slot);
-    calls_step(&peer->calls, ours, EV_CANCELLED);
+    abp_calls_step(&peer->calls, ours, EV_CANCELLED);
     return ABP_OK;
   }
   if (peer->dialect->reasons) {
     peer->calls.reason = reason;
     peer->calls.reason_length = length;
   }
-  calls_step(&peer->calls, slot, (enum call_event)peer->dialect->on_cancel);
+  abp_calls_step(&peer->calls, slot, (enum call_event)peer->dialect->on_cancel);
   return ABP_OK;
 }
 
 /* Steps a request that was received, and is stopped by a name. */
 static int stop_named(abp_peer *peer, abp_call call, enum call_event event) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&peer->calls, call);
+  const uint32_t slot = abp_calls_live(&peer->calls, call);
   if (slot == NO_CALL) return ABP_OK;
   struct call *c = table_call(&peer->calls.table, slot);
   if (c->flags & CALL_OUT) return ABP_E_STATE;
   c->flags |= CALL_NAMED;
-  calls_step(&peer->calls, slot, event);
+  abp_calls_step(&peer->calls, slot, event);
   return ABP_OK;
 }
 
@@ -566,17 +568,17 @@ int abp_peer_stop_received(abp_peer *peer, abp_call call) {
 int abp_peer_withdraw(abp_peer *peer, abp_call call) { return stop_named(peer, call, EV_CLOSE); }
 
 int abp_peer_postpone(abp_peer *peer, abp_call call) {
-  return enter(peer) == ABP_OK ? calls_postpone(&peer->calls, call) : ABP_E_UNDRAINED;
+  return enter(peer) == ABP_OK ? abp_calls_postpone(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
 int abp_peer_begin(abp_peer *peer, abp_call call) {
-  return enter(peer) == ABP_OK ? calls_begin(&peer->calls, call) : ABP_E_UNDRAINED;
+  return enter(peer) == ABP_OK ? abp_calls_begin(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
 int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
-  const uint32_t slot = calls_live(calls, call);
+  const uint32_t slot = abp_calls_live(calls, call);
   if (slot == NO_CALL) return ABP_E_STATE;
   const struct call *c = table_call(&calls->table, slot);
   if (!call_has_handler(c->state)) return ABP_E_STATE;
@@ -585,25 +587,25 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   if ((ending == ABP_GAVE_UP && peer->dialect->gives_up) ||
       (ending == ABP_RAN_OUT && peer->dialect->runs_out)) {
     /* It has cancelled its own request, and thereby the requests that it made. */
-    calls_step(calls, slot, EV_ASK);
+    abp_calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
   } else if ((ending == ABP_GAVE_UP || ended) && c->state > RUNNING) {
     event = EV_CANCELLED; /* it was heeded, though the dialect has no word for that */
   }
   /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
   const int by_itself = c->state <= RUNNING;
-  if (by_itself) calls_disown(calls, slot);
-  calls_settle(calls, slot, event, ended ? ABP_FATE_FINISHED : ABP_FATE_NONE);
-  if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_CHILDREN_DONE);
+  if (by_itself) abp_calls_disown(calls, slot);
+  abp_calls_settle(calls, slot, event, ended ? ABP_FATE_FINISHED : ABP_FATE_NONE);
+  if (!by_itself && c->child == NO_CALL) abp_calls_step(calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }
 
 int abp_peer_pending(const abp_peer *peer, abp_call call) {
-  return calls_live(&peer->calls, call) != NO_CALL;
+  return abp_calls_live(&peer->calls, call) != NO_CALL;
 }
 
 int abp_peer_running(const abp_peer *peer, abp_call call) {
-  const uint32_t slot = calls_live(&peer->calls, call);
+  const uint32_t slot = abp_calls_live(&peer->calls, call);
   if (slot == NO_CALL) return 0;
   const uint8_t state = table_call(&peer->calls.table, slot)->state;
   return state == RUNNING || state == WAITING;
@@ -611,5 +613,5 @@ int abp_peer_running(const abp_peer *peer, abp_call call) {
 
 abp_fate abp_peer_became(abp_peer *peer, const abp_rpc_id *id, abp_outcome *outcome,
                          abp_call *call) {
-  return calls_became(&peer->calls, find(peer, id, 0), outcome, call);
+  return abp_calls_became(&peer->calls, find(peer, id, 0), outcome, call);
 }

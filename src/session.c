@@ -33,7 +33,7 @@ static const struct session_step ACCEPT = {READY, 0, 0, SEND(INITIALIZE_RESULT)}
 /* The app says yes to what this side has given up: it must not keep a session alone. */
 static const struct session_step DECLINE = {NONE, 0, 0, SEND(SHUTDOWN)};
 
-struct session_step session_step(abp_session state, enum session_event event) {
+struct session_step abp_session_step(abp_session state, enum session_event event) {
   static const struct session_step TABLE[][SESSION_EVENTS] =
       {
           [CONNECTING] =
@@ -69,7 +69,7 @@ struct session_step session_step(abp_session state, enum session_event event) {
   return step;
 }
 
-int session_version_ok(const char *version, size_t length) {
+int abp_session_version_ok(const char *version, size_t length) {
   size_t dot = 0, i = 0;
   for (; i < length; i++) {
     if (version[i] == '.' && !dot)
@@ -89,14 +89,14 @@ static void ask_for_sign(struct session *session, uint64_t now, struct session_p
   session->due = now + (alive ? patience.heartbeat : patience.probe);
 }
 
-void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
-                     uint32_t *sends) {
+void abp_session_suspect(struct session *session, uint64_t now, struct session_patience patience,
+                         uint32_t *sends) {
   if (session->state == READY && !session->awaits_sign) ask_for_sign(session, now, patience, sends);
   /* What was not there to hear `initialize` may be now: it need not wait for a pause to end. */
   if (session->state == CONNECTING) *sends |= SEND(INITIALIZE);
 }
 
-void session_heard(struct session *session, uint64_t now) {
+void abp_session_heard(struct session *session, uint64_t now) {
   if (!(session->agreed & ABP_LIVENESS)) return;
   session->heard = now;
   session->awaits_sign = 0;
@@ -106,19 +106,19 @@ void session_heard(struct session *session, uint64_t now) {
   }
 }
 
-void session_probed(struct session *session) {
+void abp_session_probed(struct session *session) {
   if (session->agreed & ABP_LIVENESS) return;
   session->awaits_sign = 0;
   session->due = 0;
 }
 
-void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms) {
-  session_heard(session, now);
+void abp_session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms) {
+  abp_session_heard(session, now);
   session->due = session->agreed & ABP_LIVENESS ? now + heartbeat_ms : 0;
 }
 
-enum session_event session_tick(struct session *session, uint64_t now,
-                                struct session_patience patience, uint32_t *sends) {
+enum session_event abp_session_tick(struct session *session, uint64_t now,
+                                    struct session_patience patience, uint32_t *sends) {
   if (!session->due || now < session->due) return SESSION_EVENTS;
   if (session->state == CONNECTING) {
     if (now >= session->give_up) return SE_TIMEOUT;

@@ -63,9 +63,9 @@ struct session {
 _Static_assert(ABP_SESSION_NONE == 0, "a row that is not in the table leads to NONE: nowhere");
 _Static_assert(ABP_MSG_PROBE < 16, "session_step.sends has a bit for every message");
 
-struct session_step session_step(abp_session state, enum session_event event);
+struct session_step abp_session_step(abp_session state, enum session_event event);
 /* 1 if `version` reads major.minor. */
-int session_version_ok(const char *version, size_t length);
+int abp_session_version_ok(const char *version, size_t length);
 
 /* How long a peer may be silent, in ms. */
 struct session_patience {
@@ -74,15 +74,16 @@ struct session_patience {
 };
 /* Runs the session's clock. Returns SE_TIMEOUT, or SE_EXPIRED when the peer was silent for too
  * long, or SESSION_EVENTS; sends are or'ed into *sends. */
-enum session_event session_tick(struct session *session, uint64_t now,
-                                struct session_patience patience, uint32_t *sends);
-/* The peer may be gone: asks it. Without an answer in time, session_tick() returns SE_EXPIRED. */
-void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
-                     uint32_t *sends);
+enum session_event abp_session_tick(struct session *session, uint64_t now,
+                                    struct session_patience patience, uint32_t *sends);
+/* The peer may be gone: asks it. Without an answer in time, abp_session_tick() returns SE_EXPIRED.
+ */
+void abp_session_suspect(struct session *session, uint64_t now, struct session_patience patience,
+                         uint32_t *sends);
 /* A message came from the peer. If the peer answers pings, it is a sign of life. */
-void session_heard(struct session *session, uint64_t now);
+void abp_session_heard(struct session *session, uint64_t now);
 /* The answer to a probe came, from an app that knows the session. */
-void session_probed(struct session *session);
-void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
+void abp_session_probed(struct session *session);
+void abp_session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
 
 #endif

@@ -8,7 +8,7 @@ static inline uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (6
 
 /* One loop with one round in it: the text's words, its last bytes, and three rounds to end with,
  * which take a word that is 0. */
-uint64_t siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last) {
+uint64_t abp_siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last) {
   uint64_t v0 = key[0] ^ 0x736f6d6570736575u, v1 = key[1] ^ 0x646f72616e646f6du;
   uint64_t v2 = key[0] ^ 0x6c7967656e657261u, v3 = key[1] ^ 0x7465646279746573u;
   for (int ending = 0; ending < 4;) {
@@ -40,14 +40,14 @@ uint64_t siphash_text(const uint64_t key[2], const char *text, size_t length, ui
   return v0 ^ v1 ^ v2 ^ v3;
 }
 
-COLD uint64_t siphash_word(const uint64_t key[2], uint64_t word) {
+COLD uint64_t abp_siphash_word(const uint64_t key[2], uint64_t word) {
   char bytes[sizeof word];
   memcpy(bytes, &word, sizeof word);
-  return siphash_text(key, bytes, sizeof bytes, sizeof bytes);
+  return abp_siphash_text(key, bytes, sizeof bytes, sizeof bytes);
 }
 
-COLD uint64_t siphash_derive(const uint8_t seed[16], const char *purpose) {
+COLD uint64_t abp_siphash_derive(const uint8_t seed[16], const char *purpose) {
   uint64_t key[2];
   memcpy(key, seed, sizeof key);
-  return siphash_text(key, purpose, strlen(purpose), (uint8_t)strlen(purpose));
+  return abp_siphash_text(key, purpose, strlen(purpose), (uint8_t)strlen(purpose));
 }

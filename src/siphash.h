@@ -10,10 +10,10 @@
 
 /* The hash of a text; `last` is the byte after it, which is the text's length where only texts are
  * hashed. */
-uint64_t siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last);
+uint64_t abp_siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last);
 /* The hash of one word. */
-uint64_t siphash_word(const uint64_t key[2], uint64_t word);
+uint64_t abp_siphash_word(const uint64_t key[2], uint64_t word);
 /* A word derived from a seed for one purpose. It does not reveal the seed. */
-uint64_t siphash_derive(const uint8_t seed[16], const char *purpose);
+uint64_t abp_siphash_derive(const uint8_t seed[16], const char *purpose);
 
 #endif

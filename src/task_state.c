@@ -21,7 +21,7 @@
  * counts as a stop. A task whose question nobody answers ends, too (TE_GRACE).
  *
  * Where tasks outlive their process, a state is stored before it is told. Then each step that tells
- * owes COMMIT instead (task_defer()), and a task that is to end is COMMITTING until its end is
+ * owes COMMIT instead (abp_task_defer()), and a task that is to end is COMMITTING until its end is
  * stored. Meanwhile its executor is ignored, and a cancel waits for the log.
  *
  *   WORKING ──returns, says, cancel──▶ COMMITTING ──stored──▶ COMPLETED, FAILED, REJECTED, CANCELED
@@ -188,13 +188,13 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
             },
 };
 
-struct task_step task_step(enum abp_task_state state, enum task_event event) {
+struct task_step abp_task_step(enum abp_task_state state, enum task_event event) {
   struct task_step step = TABLE[state][event];
   if (step.next == UNKNOWN) step.next = (uint8_t)state;
   return step;
 }
 
-struct task_step task_defer(struct task_step step) {
+struct task_step abp_task_defer(struct task_step step) {
   if (abp_task_ended((enum abp_task_state)step.next)) step.next = COMMITTING;
   step.owed = (uint16_t)((step.owed & ABORT) | (step.owed & ACK ? WAIT : 0) | COMMIT);
   return step;

@@ -48,9 +48,9 @@ struct task_step {
   uint8_t fate;  /* abp_fate: what became of the executor's work, if this step decides it */
 };
 
-struct task_step task_step(enum abp_task_state state, enum task_event event);
+struct task_step abp_task_step(enum abp_task_state state, enum task_event event);
 
 /* The same step, in a table whose states are stored before they are told. */
-struct task_step task_defer(struct task_step step);
+struct task_step abp_task_defer(struct task_step step);
 
 #endif

@@ -73,13 +73,13 @@ abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now) {
   set_default(&tasks->config.outage_ms, ABP_TASKS_DEFAULT_OUTAGE_MS);
   if (tasks->config.max_id > MAX_TASK_ID) tasks->config.max_id = MAX_TASK_ID;
   tasks->now = now;
-  table_init(&tasks->table, config->seed);
+  abp_table_init(&tasks->table, config->seed);
   return tasks;
 }
 
 void abp_tasks_free(abp_tasks *tasks) {
   if (!tasks) return;
-  table_free(&tasks->table);
+  abp_table_free(&tasks->table);
   free(tasks->extras);
   free(tasks->watches);
   free(tasks);
@@ -109,13 +109,13 @@ static int id_ok(const abp_tasks *tasks, uint32_t length) {
 
 /* A slot for what is found by `id`, and its extra, or nothing. */
 static int add(abp_tasks *tasks, const abp_id *id, uint32_t hash, uint32_t kind, uint32_t *slot) {
-  const int status = table_add(&tasks->table, id, hash, kind, slot);
+  const int status = abp_table_add(&tasks->table, id, hash, kind, slot);
   if (status != ABP_OK) return status;
   if (*slot >= tasks->room) {
     const uint32_t room = tasks->table.slab_count * SLAB_CALLS;
     struct extra *extras = realloc(tasks->extras, room * sizeof *extras);
     if (!extras) {
-      table_release(&tasks->table, *slot);
+      abp_table_release(&tasks->table, *slot);
       return ABP_E_MEMORY;
     }
     tasks->extras = extras;
@@ -130,7 +130,7 @@ static void forget_artifacts(abp_tasks *tasks, uint32_t slot) {
   while (task->child != NO_CALL) {
     const uint32_t artifact = task->child;
     task->child = table_call(&tasks->table, artifact)->sibling;
-    table_release(&tasks->table, artifact);
+    abp_table_release(&tasks->table, artifact);
   }
 }
 
@@ -144,7 +144,7 @@ static void finish(abp_tasks *tasks, uint32_t slot) {
   if (watch_of(tasks, slot)) return; /* which has a timer of its own, and is not remembered */
   tasks->live--;
   table_call(&tasks->table, slot)->deadline = tasks->now;
-  list_push(&tasks->table, &tasks->table.memory, slot);
+  abp_list_push(&tasks->table, &tasks->table.memory, slot);
 }
 
 static int finished(const abp_tasks *tasks, uint32_t slot) {
@@ -161,11 +161,11 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const int waits = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
   if (state == TASK_CANCELING || watch_of(tasks, slot)) return; /* another timer runs */
   if (waits && extra->run && !extra->active)
-    table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
+    abp_table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
   else if (extra->lease && !abp_task_ended(state))
-    table_set_timer(&tasks->table, slot, extra->lease);
+    abp_table_set_timer(&tasks->table, slot, extra->lease);
   else
-    table_clear_timer(&tasks->table, slot);
+    abp_table_clear_timer(&tasks->table, slot);
 }
 
 /* --- Steps ------------------------------------------------------------------------------------ */
@@ -181,7 +181,7 @@ static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fa
   const int returns = event >= TE_RETURN && event <= TE_UNSURE;
   const int cancels = (event == TE_CANCEL || event == TE_ASK) && fate == ABP_FATE_RUNNING;
   if (!worked && (returns || cancels))
-    return (abp_fate)task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
+    return (abp_fate)abp_task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
   /* A cancel found nobody at work. */
   if (cancels && !works(extra)) return ABP_FATE_STOPPED;
   /* The latest run has ended, and an earlier one, from which a message took over, has not. */
@@ -201,7 +201,7 @@ static void begin(struct extra *extra) {
 static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   struct extra *extra = &tasks->extras[slot];
   const enum abp_task_state before = state_of(tasks, slot);
-  struct task_step step = task_step(before, event);
+  struct task_step step = abp_task_step(before, event);
   const int learns = !extra->fate || extra->fate == ABP_FATE_RUNNING;
   if (step.fate && learns) extra->fate = (uint8_t)fate_of(extra, event, (abp_fate)step.fate);
   if (!learns || extra->current == ABP_TASK_COMPLETED) step.owed &= (uint16_t)~ABP_TASK_LEARN;
@@ -217,7 +217,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   if (tasks->config.commits && before != TASK_COMMITTING && step.owed & ABP_TASK_TELL) {
     extra->starts |= (step.owed & ABP_TASK_START) != 0;
     extra->uncommitted++;
-    step = task_defer(step);
+    step = abp_task_defer(step);
   }
   if (step.owed & ABP_TASK_TELL) extra->told = extra->current;
   if (step.owed & ABP_TASK_START) begin(extra);
@@ -238,8 +238,8 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   if (state > ABP_TASK_AUTH_REQUIRED || abp_task_ended(state)) return ABP_E_STATE;
   if (tasks->live >= tasks->config.max_tasks) return ABP_E_LIMIT;
   const abp_id key = {id, length, 0};
-  const uint32_t hash = table_hash_text(&tasks->table, &key, TASK_KEY);
-  if (table_find(&tasks->table, &key, hash, TASK_KEY) != NO_CALL) return ABP_E_DUPLICATE;
+  const uint32_t hash = abp_table_hash_text(&tasks->table, &key, TASK_KEY);
+  if (abp_table_find(&tasks->table, &key, hash, TASK_KEY) != NO_CALL) return ABP_E_DUPLICATE;
   uint32_t slot;
   const int status = add(tasks, &key, hash, TASK_KEY, &slot);
   if (status != ABP_OK) return status;
@@ -256,8 +256,8 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
 abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length) {
   if (!id_ok(tasks, length)) return 0;
   const abp_id key = {id, length, 0};
-  const uint32_t hash = table_hash_text(&tasks->table, &key, TASK_KEY);
-  const uint32_t slot = table_find(&tasks->table, &key, hash, TASK_KEY);
+  const uint32_t hash = abp_table_hash_text(&tasks->table, &key, TASK_KEY);
+  const uint32_t slot = abp_table_find(&tasks->table, &key, hash, TASK_KEY);
   return slot == NO_CALL ? 0 : handle(tasks, slot);
 }
 
@@ -303,11 +303,11 @@ static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
 
 /* After each input about a watch. */
 static int watched(abp_tasks *tasks, uint32_t slot, int verdict) {
-  const uint64_t wake = watch_wake(watch_of(tasks, slot));
+  const uint64_t wake = abp_watch_state_wake(watch_of(tasks, slot));
   if (wake)
-    table_set_timer(&tasks->table, slot, wake);
+    abp_table_set_timer(&tasks->table, slot, wake);
   else
-    table_clear_timer(&tasks->table, slot);
+    abp_table_clear_timer(&tasks->table, slot);
   return verdict;
 }
 
@@ -315,7 +315,7 @@ static int watched(abp_tasks *tasks, uint32_t slot, int verdict) {
 static int heard(abp_tasks *tasks, uint32_t slot, int verdict, int snapshot) {
   struct watch *watch = watch_of(tasks, slot);
   if (!watch) return verdict;
-  verdict = watch_heard(watch, &tasks->config, tasks->now, verdict, snapshot);
+  verdict = abp_watch_state_heard(watch, &tasks->config, tasks->now, verdict, snapshot);
   return watched(tasks, slot, verdict);
 }
 
@@ -435,13 +435,13 @@ int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repe
   struct extra *extra = &tasks->extras[slot];
   if (extra->lease) {
     extra->lease = 0;
-    table_clear_timer(&tasks->table, slot);
+    abp_table_clear_timer(&tasks->table, slot);
   }
   /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
   const int waits = grace_ms && works(extra) && !extra->starts;
   int verdict = step(tasks, slot, waits ? TE_ASK : TE_CANCEL);
   if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
-    table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
+    abp_table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
   if ((verdict & TASK_AGAIN) == TASK_AGAIN) verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
   return verdict;
 }
@@ -475,8 +475,8 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   memcpy(text, &slot, sizeof slot);
   memcpy(text + sizeof slot, id, length);
   const abp_id key = {text, (uint32_t)sizeof slot + length, 0};
-  const uint32_t hash = table_hash_text(&tasks->table, &key, ARTIFACT_KEY);
-  uint32_t artifact = table_find(&tasks->table, &key, hash, ARTIFACT_KEY);
+  const uint32_t hash = abp_table_hash_text(&tasks->table, &key, ARTIFACT_KEY);
+  uint32_t artifact = abp_table_find(&tasks->table, &key, hash, ARTIFACT_KEY);
   if (artifact != NO_CALL) {
     *place = tasks->extras[artifact].place;
     return append ? ABP_ARTIFACT_APPEND : ABP_ARTIFACT_REPLACE;
@@ -484,7 +484,7 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   if (tasks->extras[slot].place >= tasks->config.max_artifacts) return ABP_E_LIMIT;
   const int status = add(tasks, &key, hash, ARTIFACT_KEY, &artifact);
   if (status != ABP_OK) return status;
-  table_adopt(&tasks->table, slot, artifact);
+  abp_table_adopt(&tasks->table, slot, artifact);
   *place = tasks->extras[artifact].place = tasks->extras[slot].place++;
   return ABP_ARTIFACT_CREATE;
 }
@@ -503,7 +503,7 @@ int abp_watch(abp_tasks *tasks, abp_task task, enum abp_watch_kind kind) {
     tasks->watches = watches;
     tasks->watch_room = tasks->room;
   }
-  return watch_begin(&tasks->watches[slot], kind);
+  return abp_watch_state_begin(&tasks->watches[slot], kind);
 }
 
 /* The slot of a watched task, or NO_CALL. */
@@ -514,7 +514,7 @@ static uint32_t watch_slot(const abp_tasks *tasks, abp_task task) {
 
 int abp_watch_named(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_named(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_named(watch_of(tasks, slot)));
 }
 
 int abp_watch_replied(abp_tasks *tasks, abp_task task) {
@@ -526,7 +526,8 @@ int abp_watch_ended(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uin
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
   struct watch *watch = watch_of(tasks, slot);
-  return watched(tasks, slot, watch_ended(watch, &tasks->config, tasks->now, how, delay_ms));
+  return watched(tasks, slot,
+                 abp_watch_state_ended(watch, &tasks->config, tasks->now, how, delay_ms));
 }
 
 int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms) {
@@ -536,14 +537,15 @@ int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uin
   const int settled = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
   struct watch *watch = watch_of(tasks, slot);
   return watched(tasks, slot,
-                 watch_asked(watch, &tasks->config, tasks->now, how, delay_ms, settled,
-                             abp_task_ended(state)));
+                 abp_watch_state_asked(watch, &tasks->config, tasks->now, how, delay_ms, settled,
+                                       abp_task_ended(state)));
 }
 
 int abp_watch_cancel(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
-  return watched(tasks, slot, watch_cancel(watch_of(tasks, slot), &tasks->config, tasks->now));
+  return watched(tasks, slot,
+                 abp_watch_state_cancel(watch_of(tasks, slot), &tasks->config, tasks->now));
 }
 
 int abp_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
@@ -551,30 +553,30 @@ int abp_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_en
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
   return watched(tasks, slot,
-                 watch_cancel_answered(watch_of(tasks, slot), &tasks->config, tasks->now, how,
-                                       delay_ms, abp_task_ended(state)));
+                 abp_watch_state_cancel_answered(watch_of(tasks, slot), &tasks->config, tasks->now,
+                                                 how, delay_ms, abp_task_ended(state)));
 }
 
 int abp_watch_leave(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_leave(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_leave(watch_of(tasks, slot)));
 }
 
 int abp_watch_stop(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_stop(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_stop(watch_of(tasks, slot)));
 }
 
 /* --- Time and memory -------------------------------------------------------------------------- */
 
 static int forget(abp_tasks *tasks, uint32_t slot) {
   if (finished(tasks, slot))
-    list_remove(&tasks->table, &tasks->table.memory, slot);
+    abp_list_remove(&tasks->table, &tasks->table.memory, slot);
   else
     tasks->live--;
   if (watch_of(tasks, slot)) tasks->watches[slot].kind = 0;
   forget_artifacts(tasks, slot);
-  table_release(&tasks->table, slot);
+  abp_table_release(&tasks->table, slot);
   return ABP_TASK_FORGET;
 }
 
@@ -601,7 +603,7 @@ int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
     const uint64_t lease = tasks->extras[slot].lease;
     int verdict;
     if (watch)
-      verdict = watched(tasks, slot, watch_due(watch, tasks->now));
+      verdict = watched(tasks, slot, abp_watch_state_due(watch, tasks->now));
     else if (lease && lease <= tasks->now) { /* nobody has asked, so nobody is answered */
       abp_task_leave(tasks, *task);
       verdict = abp_task_cancel(tasks, *task, tasks->config.grace_ms, 1) & ~CANCEL_ANSWERS;
@@ -657,7 +659,7 @@ int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state stat
   const enum task_event event = (enum task_event)((int)TE_SAYS + (int)state);
   if (last) return step(tasks, slot, event);
   /* What is owed when a state is told is the same for whoever hears of it. */
-  int verdict = task_step(ABP_TASK_UNKNOWN, event).owed;
+  int verdict = abp_task_step(ABP_TASK_UNKNOWN, event).owed;
   if (ends || state_of(tasks, slot) == TASK_CANCELING) verdict &= ABP_TASK_TELL; /* cancels wait */
   if (extra->starts && !ends) {
     begin(extra);

@@ -10,7 +10,7 @@ static int plain(const uint8_t *s) {
   return !((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u);
 }
 
-int utf8_valid(const char *text, size_t length) {
+int abp_utf8_valid(const char *text, size_t length) {
   const uint8_t *s = (const uint8_t *)text, *end = s + length;
   while (s < end) {
     /* Most ids have no others: eight at once, some of the last eight for the second time. */

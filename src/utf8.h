@@ -5,6 +5,6 @@
 #include <stddef.h>
 
 /* 1 if `text` is UTF-8 without NUL. */
-int utf8_valid(const char *text, size_t length);
+int abp_utf8_valid(const char *text, size_t length);
 
 #endif

@@ -105,19 +105,19 @@ static int interrupt(struct watch *watch) {
   }
 }
 
-int watch_begin(struct watch *watch, enum abp_watch_kind kind) {
+int abp_watch_state_begin(struct watch *watch, enum abp_watch_kind kind) {
   *watch = (struct watch){.kind = (uint8_t)kind, .named = (kind & ABP_WATCH_TASK) != 0};
   return step_of(ABP_WATCH_OPEN);
 }
 
-int watch_named(struct watch *watch) {
+int abp_watch_state_named(struct watch *watch) {
   watch->named = 1;
   const int verdict = send_cancel(watch);
   return verdict && watch->left ? verdict | ABP_WATCH_CLOSE : verdict;
 }
 
-int watch_heard(struct watch *watch, const abp_tasks_config *config, uint64_t now, int verdict,
-                int snapshot) {
+int abp_watch_state_heard(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          int verdict, int snapshot) {
   if (watch->phase == WATCH_READING) {
     watch->heard++;
     reached(watch);
@@ -137,8 +137,8 @@ int watch_heard(struct watch *watch, const abp_tasks_config *config, uint64_t no
   return verdict | step_of(ABP_WATCH_DONE);
 }
 
-int watch_ended(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                enum abp_watch_end how, uint32_t delay_ms) {
+int abp_watch_state_ended(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          enum abp_watch_end how, uint32_t delay_ms) {
   if (watch->phase != WATCH_READING) return step_of(ABP_WATCH_DONE);
   if (watch->left) return over(watch, ABP_WATCH_DONE);
   if (!watch->reopened && how == ABP_WATCH_FAILED) return over(watch, ABP_WATCH_FAIL);
@@ -156,8 +156,8 @@ int watch_ended(struct watch *watch, const abp_tasks_config *config, uint64_t no
   return over(watch, how == ABP_WATCH_ENDED ? ABP_WATCH_LOST : ABP_WATCH_FAIL);
 }
 
-int watch_asked(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                enum abp_watch_end how, uint32_t delay_ms, int settled, int ended) {
+int abp_watch_state_asked(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          enum abp_watch_end how, uint32_t delay_ms, int settled, int ended) {
   if (watch->phase != WATCH_ASKING) return step_of(ABP_WATCH_DONE);
   if (watch->left) return over(watch, ABP_WATCH_DONE);
   if (how == ABP_WATCH_FAILED) return over(watch, ABP_WATCH_FAIL);
@@ -173,7 +173,7 @@ int watch_asked(struct watch *watch, const abp_tasks_config *config, uint64_t no
   return pause_for(watch, now, backoff(config, ++watch->failures), ABP_WATCH_OPEN);
 }
 
-int watch_cancel(struct watch *watch, const abp_tasks_config *config, uint64_t now) {
+int abp_watch_state_cancel(struct watch *watch, const abp_tasks_config *config, uint64_t now) {
   if (watch->cancel != CANCEL_UNWANTED || watch->phase == WATCH_OVER) return 0;
   watch->cancel = CANCEL_WANTED;
   watch->overdue_at = now + config->grace_ms;
@@ -183,8 +183,9 @@ int watch_cancel(struct watch *watch, const abp_tasks_config *config, uint64_t n
   return verdict;
 }
 
-int watch_cancel_answered(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                          enum abp_watch_end how, uint32_t delay_ms, int ended) {
+int abp_watch_state_cancel_answered(struct watch *watch, const abp_tasks_config *config,
+                                    uint64_t now, enum abp_watch_end how, uint32_t delay_ms,
+                                    int ended) {
   if (watch->cancel != CANCEL_SENT || watch->phase == WATCH_OVER) return 0;
   if (how == ABP_WATCH_UNSENT || how == ABP_WATCH_BROKEN) {
     watch->cancel = CANCEL_WANTED;
@@ -197,20 +198,20 @@ int watch_cancel_answered(struct watch *watch, const abp_tasks_config *config, u
   return 0;
 }
 
-int watch_leave(struct watch *watch) {
+int abp_watch_state_leave(struct watch *watch) {
   watch->left = 1;
   /* A cancel waits for the task's id. */
   if (watch->cancel == CANCEL_WANTED && !watch->named) return 0;
   return watch->phase == WATCH_LINGERING ? 0 : interrupt(watch);
 }
 
-int watch_stop(struct watch *watch) {
+int abp_watch_state_stop(struct watch *watch) {
   if (watch->phase == WATCH_LINGERING) return 0;
   over(watch, ABP_WATCH_DONE);
   return ABP_WATCH_CLOSE;
 }
 
-int watch_due(struct watch *watch, uint64_t now) {
+int abp_watch_state_due(struct watch *watch, uint64_t now) {
   if (watch->overdue_at && watch->overdue_at <= now) {
     watch->overdue_at = 0;
     watch->overdue = 1;
@@ -225,7 +226,7 @@ int watch_due(struct watch *watch, uint64_t now) {
   return 0;
 }
 
-uint64_t watch_wake(const struct watch *watch) {
+uint64_t abp_watch_state_wake(const struct watch *watch) {
   const uint64_t times[] = {watch->overdue_at, watch->resume_at, watch->cancel_at};
   uint64_t wake = 0;
   for (int i = 0; i < 3; i++)

@@ -26,23 +26,24 @@ enum watch_phase { WATCH_READING, WATCH_ASKING, WATCH_PAUSING, WATCH_LINGERING, 
 enum watch_cancel { CANCEL_UNWANTED, CANCEL_WANTED, CANCEL_SENT, CANCEL_ANSWERED };
 
 /* The inputs of abp_tasks.h, for one watch at a time; each returns its verdict. */
-int watch_begin(struct watch *watch, enum abp_watch_kind kind);
-int watch_named(struct watch *watch);
+int abp_watch_state_begin(struct watch *watch, enum abp_watch_kind kind);
+int abp_watch_state_named(struct watch *watch);
 /* `verdict` is the one on the event; `snapshot`: whether the event was the task itself. */
-int watch_heard(struct watch *watch, const abp_tasks_config *config, uint64_t now, int verdict,
-                int snapshot);
-int watch_ended(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                enum abp_watch_end how, uint32_t delay_ms);
-int watch_asked(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                enum abp_watch_end how, uint32_t delay_ms, int settled, int ended);
-int watch_cancel(struct watch *watch, const abp_tasks_config *config, uint64_t now);
-int watch_cancel_answered(struct watch *watch, const abp_tasks_config *config, uint64_t now,
-                          enum abp_watch_end how, uint32_t delay_ms, int ended);
-int watch_leave(struct watch *watch);
-int watch_stop(struct watch *watch);
-int watch_due(struct watch *watch, uint64_t now);
+int abp_watch_state_heard(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          int verdict, int snapshot);
+int abp_watch_state_ended(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          enum abp_watch_end how, uint32_t delay_ms);
+int abp_watch_state_asked(struct watch *watch, const abp_tasks_config *config, uint64_t now,
+                          enum abp_watch_end how, uint32_t delay_ms, int settled, int ended);
+int abp_watch_state_cancel(struct watch *watch, const abp_tasks_config *config, uint64_t now);
+int abp_watch_state_cancel_answered(struct watch *watch, const abp_tasks_config *config,
+                                    uint64_t now, enum abp_watch_end how, uint32_t delay_ms,
+                                    int ended);
+int abp_watch_state_leave(struct watch *watch);
+int abp_watch_state_stop(struct watch *watch);
+int abp_watch_state_due(struct watch *watch, uint64_t now);
 
-/* When watch_due() is to be called, 0 for never. */
-uint64_t watch_wake(const struct watch *watch);
+/* When abp_watch_state_due() is to be called, 0 for never. */
+uint64_t abp_watch_state_wake(const struct watch *watch);
 
 #endif

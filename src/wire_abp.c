@@ -72,13 +72,13 @@ _Static_assert(ABP_AGENT == 0 && ABP_APP == 1 && sizeof KINDS == KIND_UNKNOWN + 
                "roles are bits, and each kind has a type");
 
 static void free_wire(struct wire *wire) {
-  json_free(wire->message);
+  abp_json_free(wire->message);
   free(wire->text);
   free(wire->printed.text);
   free(wire);
 }
 
-struct wire *wire_of(abp_endpoint *ep) {
+struct wire *abp_wire_of(abp_endpoint *ep) {
   if (!ep->wire) {
     ep->wire = calloc(1, sizeof *ep->wire);
     if (ep->wire) ep->free_wire = free_wire;
@@ -88,85 +88,88 @@ struct wire *wire_of(abp_endpoint *ep) {
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-void wire_source(const struct wire *wire, const json_value *value, const char **text,
-                 size_t *length) {
-  const struct json_slice found = json_source(wire->message, wire->text, value);
+void abp_wire_source(const struct wire *wire, const json_value *value, const char **text,
+                     size_t *length) {
+  const struct json_slice found = abp_json_source(wire->message, wire->text, value);
   *text = found.text;
   *length = found.length;
 }
 
-abp_id wire_id_of(const char *text) { return (abp_id){text, text ? (uint32_t)strlen(text) : 0, 0}; }
+abp_id abp_wire_id_of(const char *text) {
+  return (abp_id){text, text ? (uint32_t)strlen(text) : 0, 0};
+}
 
-void wire_id(const struct wire *wire, const json_value *value, abp_id *id) {
-  struct json_slice text = json_string(value);
-  if (json_is_number(value)) wire_source(wire, value, &text.text, &text.length);
+void abp_wire_id(const struct wire *wire, const json_value *value, abp_id *id) {
+  struct json_slice text = abp_json_string(value);
+  if (abp_json_is_number(value)) abp_wire_source(wire, value, &text.text, &text.length);
   *id = (abp_id){text.text, text.length > UINT32_MAX ? UINT32_MAX : (uint32_t)text.length, 0};
 }
 
-const char *wire_error_code(const json_value *payload) {
-  return json_member_text(json_member(payload, "error"), "code");
+const char *abp_wire_error_code(const json_value *payload) {
+  return abp_json_member_text(abp_json_member(payload, "error"), "code");
 }
 
-struct window wire_read_window(const json_value *from) {
-  const json_value *stream = json_member(from, "stream");
-  return (struct window){wire_window(json_count(json_member(stream, "chunks"))),
-                         wire_window(json_count(json_member(stream, "bytes")))};
+struct window abp_wire_read_window(const json_value *from) {
+  const json_value *stream = abp_json_member(from, "stream");
+  return (struct window){abp_wire_window(abp_json_count(abp_json_member(stream, "chunks"))),
+                         abp_wire_window(abp_json_count(abp_json_member(stream, "bytes")))};
 }
 
-uint32_t wire_window(uint64_t count) {
+uint32_t abp_wire_window(uint64_t count) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
 static uint32_t read_features(const json_value *payload) {
-  const json_value *features = json_member(payload, "features");
+  const json_value *features = abp_json_member(payload, "features");
   const char *name = FEATURES;
   uint32_t bits = 0;
   for (uint32_t bit = 1; bit < ALL_FEATURES; bit *= 2, name = nth_text(name, 1)) {
-    if (json_is_true(json_member(features, name))) bits |= bit;
+    if (abp_json_is_true(abp_json_member(features, name))) bits |= bit;
   }
   return bits;
 }
 
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  ep->session.announced = wire_read_window(payload);
+  ep->session.announced = abp_wire_read_window(payload);
   /* A missing version is taken for ours; one that cannot be read is refused. */
-  const char *version = json_member(payload, "protocolVersion")
-                            ? json_member_text(payload, "protocolVersion")
+  const char *version = abp_json_member(payload, "protocolVersion")
+                            ? abp_json_member_text(payload, "protocolVersion")
                             : VERSION;
-  return endpoint_initialize(ep, id->text, id->length,
-                             json_is_number(json_member(ep->wire->message, "id")), version,
-                             version ? strlen(version) : 0, read_features(payload));
+  return abp_endpoint_initialize(ep, id->text, id->length,
+                                 abp_json_is_number(abp_json_member(ep->wire->message, "id")),
+                                 version, version ? strlen(version) : 0, read_features(payload));
 }
 
 static int read_initialize_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   if (!id->text || id->length != ep->prefix_length ||
       memcmp(id->text, ep->prefix, id->length) != 0) {
-    endpoint_count(ep, ABP_STRAY);
+    abp_endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
   }
-  ep->session.announced = wire_read_window(payload);
-  const struct json_slice session = json_string(json_member(payload, "sessionId"));
-  const char *code = wire_error_code(payload);
+  ep->session.announced = abp_wire_read_window(payload);
+  const struct json_slice session = abp_json_string(abp_json_member(payload, "sessionId"));
+  const char *code = abp_wire_error_code(payload);
   const int busy = code && strcmp(code, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
-  return endpoint_initialized(ep, session.text, session.length, session.length > 0, busy,
-                              read_features(payload));
+  return abp_endpoint_initialized(ep, session.text, session.length, session.length > 0, busy,
+                                  read_features(payload));
 }
 
 static int read_cancel(abp_endpoint *ep, const json_value *payload,
                        const struct json_slice *reason) {
   struct cancel_text *from = &ep->wire->cancel;
-  const abp_id target = wire_id_of(json_member_text(payload, "callId"));
-  wire_source(ep->wire, json_member(payload, "callId"), &from->target, &from->target_length);
+  const abp_id target = abp_wire_id_of(abp_json_member_text(payload, "callId"));
+  abp_wire_source(ep->wire, abp_json_member(payload, "callId"), &from->target,
+                  &from->target_length);
   from->id = ep->wire->body.id;
   from->id_length = ep->wire->body.id_length;
-  return endpoint_cancel(ep, &target, reason->text, reason->length, from);
+  return abp_endpoint_cancel(ep, &target, reason->text, reason->length, from);
 }
 
 /* What it stops is answered by its own result. */
 static int read_stream_cancel(abp_endpoint *ep, const json_value *payload,
                               const struct json_slice *reason) {
   abp_id call;
-  wire_id(ep->wire, json_member(payload, "callId"), &call);
+  abp_wire_id(ep->wire, abp_json_member(payload, "callId"), &call);
   return abp_cancel_received(ep, &call, reason->text, reason->length);
 }
 
@@ -200,48 +203,48 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
 
 static int read_cancel_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   if (is_probe(ep, id)) {
-    const char *code = wire_error_code(payload);
-    return endpoint_probed(ep, code, code ? strlen(code) : 0);
+    const char *code = abp_wire_error_code(payload);
+    return abp_endpoint_probed(ep, code, code ? strlen(code) : 0);
   }
-  return endpoint_cancel_result(ep, id, stopped_call(ep, id),
-                                json_is_true(json_member(payload, "cancelled")));
+  return abp_endpoint_cancel_result(ep, id, stopped_call(ep, id),
+                                    abp_json_is_true(abp_json_member(payload, "cancelled")));
 }
 
-int wire_parse(abp_endpoint *ep, const char *text, size_t length, json_value **value) {
+int abp_wire_parse(abp_endpoint *ep, const char *text, size_t length, json_value **value) {
   int memory = 0;
-  *value = length <= ep->config.max_text ? json_parse(text, length, &memory) : NULL;
+  *value = length <= ep->config.max_text ? abp_json_parse(text, length, &memory) : NULL;
   if (*value) return ABP_OK;
-  if (!memory) endpoint_count(ep, ABP_MALFORMED);
+  if (!memory) abp_endpoint_count(ep, ABP_MALFORMED);
   return memory ? ABP_E_MEMORY : ABP_E_TEXT;
 }
 
-int wire_open(abp_endpoint *ep, const char *text, size_t length) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  struct wire *wire = wire_of(ep);
+int abp_wire_open(abp_endpoint *ep, const char *text, size_t length) {
+  if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  struct wire *wire = abp_wire_of(ep);
   json_value *message;
-  const int status = wire ? wire_parse(ep, text, length, &message) : ABP_E_MEMORY;
+  const int status = wire ? abp_wire_parse(ep, text, length, &message) : ABP_E_MEMORY;
   if (status != ABP_OK) return status;
   /* The caller may use the place of its text before it takes the message. */
   char *copy = malloc(length + 1);
   if (!copy) {
-    json_free(message);
+    abp_json_free(message);
     return ABP_E_MEMORY;
   }
   memcpy(copy, text, length);
   copy[length] = '\0';
   ep->has_message = MESSAGE_TAKEN;
-  json_free(wire->message);
+  abp_json_free(wire->message);
   free(wire->text);
   wire->message = message;
   wire->text = copy;
   memset(&wire->body, 0, sizeof wire->body);
   wire->cancel.target = NULL;
-  wire_source(wire, json_member(message, "id"), &wire->body.id, &wire->body.id_length);
+  abp_wire_source(wire, abp_json_member(message, "id"), &wire->body.id, &wire->body.id_length);
   return ABP_OK;
 }
 
-int wire_kind(const abp_endpoint *ep) {
-  const char *type = json_member_text(ep->wire->message, "type"), *name = TYPES;
+int abp_wire_kind(const abp_endpoint *ep) {
+  const char *type = abp_json_member_text(ep->wire->message, "type"), *name = TYPES;
   for (size_t i = 0; type && i < sizeof KINDS; i++, name = nth_text(name, 1)) {
     if (strcmp(type, name) == 0)
       return KINDS[i] & TO_AGENT << ep->config.role ? KINDS[i] & (TO_AGENT - 1) : KIND_UNKNOWN;
@@ -249,37 +252,38 @@ int wire_kind(const abp_endpoint *ep) {
   return KIND_UNKNOWN;
 }
 
-int wire_control(abp_endpoint *ep, int kind, const json_value *payload, const abp_id *id) {
-  const struct json_slice reason = json_string(json_member(payload, "reason"));
+int abp_wire_control(abp_endpoint *ep, int kind, const json_value *payload, const abp_id *id) {
+  const struct json_slice reason = abp_json_string(abp_json_member(payload, "reason"));
   switch (kind) {
   case ABP_MSG_INITIALIZE: return read_initialize(ep, payload, id);
   case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, id);
   case ABP_MSG_CANCEL: return read_cancel(ep, payload, &reason);
   case ABP_MSG_CANCEL_RESULT: return read_cancel_result(ep, payload, id);
-  case ABP_MSG_SHUTDOWN: return endpoint_shutdown(ep);
-  case ABP_MSG_PING: return endpoint_ping(ep, 0);
-  case ABP_MSG_PONG: return endpoint_ping(ep, 1);
-  case ABP_MSG_BYE: return endpoint_bye(ep, json_is_true(json_member(payload, "persisted")));
+  case ABP_MSG_SHUTDOWN: return abp_endpoint_shutdown(ep);
+  case ABP_MSG_PING: return abp_endpoint_ping(ep, 0);
+  case ABP_MSG_PONG: return abp_endpoint_ping(ep, 1);
+  case ABP_MSG_BYE:
+    return abp_endpoint_bye(ep, abp_json_is_true(abp_json_member(payload, "persisted")));
   case KIND_STREAM_CANCEL: return read_stream_cancel(ep, payload, &reason);
   default:
-    endpoint_count(ep,
-                   json_member_text(ep->wire->message, "type") ? ABP_UNKNOWN_TYPE : ABP_MALFORMED);
+    abp_endpoint_count(ep, abp_json_member_text(ep->wire->message, "type") ? ABP_UNKNOWN_TYPE
+                                                                           : ABP_MALFORMED);
     return ABP_OK;
   }
 }
 
 /* --- Printing --------------------------------------------------------------------------------- */
 
-void wire_begin(struct json_text *out) {
-  json_begin(out);
-  json_open(out, "payload");
+void abp_wire_begin(struct json_text *out) {
+  abp_json_begin(out);
+  abp_json_open(out, "payload");
 }
 
-void wire_add_text(struct json_text *out, const char *name, const char *text) {
-  json_add_string(out, name, text, strlen(text));
+void abp_wire_add_text(struct json_text *out, const char *name, const char *text) {
+  abp_json_add_string(out, name, text, strlen(text));
 }
 
-struct failure wire_failure(abp_error error, abp_fate fate) {
+struct failure abp_wire_failure(abp_error error, abp_fate fate) {
   const char *message = abp_error_message((int)error);
   return (struct failure){abp_error_name((int)error),
                           {message, strlen(message)},
@@ -289,97 +293,97 @@ struct failure wire_failure(abp_error error, abp_fate fate) {
 }
 
 static void add_error(struct json_text *out, const struct failure *failure) {
-  json_open(out, "error");
-  wire_add_text(out, "code", failure->code);
-  json_add_string(out, "message", failure->message.text, failure->message.length);
-  json_add_bool(out, "retryable", failure->retryable);
-  json_close(out);
+  abp_json_open(out, "error");
+  abp_wire_add_text(out, "code", failure->code);
+  abp_json_add_string(out, "message", failure->message.text, failure->message.length);
+  abp_json_add_bool(out, "retryable", failure->retryable);
+  abp_json_close(out);
 }
 
-void wire_add_failure(struct json_text *out, const struct failure *failure) {
-  json_add_bool(out, "success", 0);
-  if (failure->cancelled) json_add_bool(out, "cancelled", 1);
+void abp_wire_add_failure(struct json_text *out, const struct failure *failure) {
+  abp_json_add_bool(out, "success", 0);
+  if (failure->cancelled) abp_json_add_bool(out, "cancelled", 1);
   add_error(out, failure);
   if (!failure->fate) return;
-  json_open(out, "metadata");
-  wire_add_text(out, "outcome", abp_fate_name((int)failure->fate));
-  json_close(out);
+  abp_json_open(out, "metadata");
+  abp_wire_add_text(out, "outcome", abp_fate_name((int)failure->fate));
+  abp_json_close(out);
 }
 
-COLD void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes) {
-  json_open(out, "stream");
-  json_add_number(out, "chunks", chunks);
-  json_add_number(out, "bytes", bytes);
-  json_close(out);
+COLD void abp_wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes) {
+  abp_json_open(out, "stream");
+  abp_json_add_number(out, "chunks", chunks);
+  abp_json_add_number(out, "bytes", bytes);
+  abp_json_close(out);
 }
 
 static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_t features) {
-  wire_add_text(out, "protocolVersion", VERSION);
+  abp_wire_add_text(out, "protocolVersion", VERSION);
   for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++) {
     /* How long keys are remembered, and by whom, matters only where outcomes do. */
     if (strcmp(ep->about[i].name, "memory") == 0 && !(features & ABP_OUTCOMES)) continue;
-    json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
+    abp_json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
   }
-  json_open(out, "features");
+  abp_json_open(out, "features");
   const char *name = FEATURES;
   for (uint32_t bit = 1; bit < ALL_FEATURES; bit *= 2, name = nth_text(name, 1)) {
     /* What the published protocol does not have is mentioned only where it holds. */
     const int published = bit < ABP_DYNAMIC_CAPABILITIES ||
                           (bit == ABP_DYNAMIC_CAPABILITIES && ep->config.role == ABP_APP);
-    if (published || features & bit) json_add_bool(out, name, (features & bit) != 0);
+    if (published || features & bit) abp_json_add_bool(out, name, (features & bit) != 0);
   }
-  json_close(out);
+  abp_json_close(out);
   if (features & ABP_STREAMS)
-    wire_add_window(out, ep->config.stream_chunks, ep->config.stream_bytes);
+    abp_wire_add_window(out, ep->config.stream_chunks, ep->config.stream_bytes);
 }
 
-void wire_add_call_id(const abp_endpoint *ep, const char *name, abp_call call) {
+void abp_wire_add_call_id(const abp_endpoint *ep, const char *name, abp_call call) {
   struct json_text *out = &ep->wire->printed;
   const size_t length = abp_id_text(ep, call, NULL, 0);
   char *text = malloc(length + 1);
   if (text) {
     abp_id_text(ep, call, text, length);
-    json_add_string(out, name, text, length);
+    abp_json_add_string(out, name, text, length);
     free(text);
   } else {
     out->failed = 1;
   }
 }
 
-void wire_add_reply_id(const abp_endpoint *ep, const abp_body *body, abp_call call) {
+void abp_wire_add_reply_id(const abp_endpoint *ep, const abp_body *body, abp_call call) {
   if (body && body->id)
-    json_add_raw(&ep->wire->printed, "id", body->id, body->id_length);
+    abp_json_add_raw(&ep->wire->printed, "id", body->id, body->id_length);
   else if (call)
-    wire_add_call_id(ep, "id", call);
+    abp_wire_add_call_id(ep, "id", call);
 }
 
 /* Whether a cancel is a request of its own, whose answer somebody waits for. That of a question is
  * not: nobody waits for its call, which may be gone by now. */
 static int is_request(const abp_endpoint *ep, abp_call call) {
-  const uint32_t slot = calls_slot(&ep->calls, call);
+  const uint32_t slot = abp_calls_slot(&ep->calls, call);
   return slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_IS_CANCEL;
 }
 
 static void print_cancel(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
   if (is_request(ep, action->call))
-    json_add_string(out, "callId", ep->target.text, ep->target.length);
+    abp_json_add_string(out, "callId", ep->target.text, ep->target.length);
   else
-    wire_add_call_id(ep, "callId", action->call);
+    abp_wire_add_call_id(ep, "callId", action->call);
   /* A reason that is not well-formed is left out; the cancel is sent all the same. */
-  if (action->text && utf8_valid(action->text, action->length))
-    json_add_string(out, "reason", action->text, action->length);
+  if (action->text && abp_utf8_valid(action->text, action->length))
+    abp_json_add_string(out, "reason", action->text, action->length);
 }
 
 static void add_probe_id(const abp_endpoint *ep, struct json_text *out, const char *name) {
   char id[PREFIX + sizeof PROBE_SUFFIX];
   memcpy(id, ep->prefix, ep->prefix_length);
   memcpy(id + ep->prefix_length, PROBE_SUFFIX, strlen(PROBE_SUFFIX));
-  json_add_string(out, name, id, ep->prefix_length + strlen(PROBE_SUFFIX));
+  abp_json_add_string(out, name, id, ep->prefix_length + strlen(PROBE_SUFFIX));
 }
 
 static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_call call) {
   if (is_request(ep, call)) {
-    wire_add_call_id(ep, "id", call);
+    abp_wire_add_call_id(ep, "id", call);
     return;
   }
   char id[PREFIX + 12];
@@ -389,7 +393,7 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
   id[length++] = 'c';
   for (int shift = 28; shift >= 0; shift -= 4)
     id[length++] = "0123456789abcdef"[call >> shift & 15];
-  json_add_string(out, "id", id, length);
+  abp_json_add_string(out, "id", id, length);
 }
 
 /* Of an answer that has waited, an action's text is the id of the cancel, then its callId. */
@@ -416,14 +420,15 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
                           : answer == ANSWER_INVALID         ? ABP_INVALID_ID
                                                              : ABP_NO_ERROR;
   const char *words = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
-  json_add_raw(out, "callId", target.text ? target.text : "\"\"", target.text ? target.length : 2);
-  json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
-  if (words && utf8_valid(words, ep->calls.reason_length))
-    json_add_string(out, "reason", words, ep->calls.reason_length);
+  abp_json_add_raw(out, "callId", target.text ? target.text : "\"\"",
+                   target.text ? target.length : 2);
+  abp_json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
+  if (words && abp_utf8_valid(words, ep->calls.reason_length))
+    abp_json_add_string(out, "reason", words, ep->calls.reason_length);
   else if (*reason)
-    wire_add_text(out, "reason", reason);
+    abp_wire_add_text(out, "reason", reason);
   if (!error) return;
-  const struct failure failure = wire_failure(error, ABP_FATE_NONE);
+  const struct failure failure = abp_wire_failure(error, ABP_FATE_NONE);
   add_error(out, &failure);
 }
 
@@ -431,18 +436,18 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
 static int print_payload(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
   if (action->kind == ABP_REFUSE) {
     /* One that did not come as text is a call or a question. */
-    const int begins = ep->has_message && wire_kind(ep) == ABP_MSG_INITIALIZE;
+    const int begins = ep->has_message && abp_wire_kind(ep) == ABP_MSG_INITIALIZE;
     const int app = ep->config.role == ABP_APP;
-    const struct failure failure =
-        wire_failure((abp_error)action->arg, app && !begins ? ABP_FATE_UNSTARTED : ABP_FATE_NONE);
-    wire_add_failure(out, &failure);
+    const struct failure failure = abp_wire_failure(
+        (abp_error)action->arg, app && !begins ? ABP_FATE_UNSTARTED : ABP_FATE_NONE);
+    abp_wire_add_failure(out, &failure);
     if (begins) return ABP_MSG_INITIALIZE_RESULT;
     return app ? KIND_RESULT : KIND_ANSWER;
   }
   switch (action->arg) {
   case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); break;
   case ABP_MSG_INITIALIZE_RESULT:
-    wire_add_text(out, "sessionId", ep->prefix);
+    abp_wire_add_text(out, "sessionId", ep->prefix);
     add_handshake(ep, out, ep->session.agreed);
     break;
   case ABP_MSG_CANCEL:
@@ -451,9 +456,9 @@ static int print_payload(const abp_endpoint *ep, const abp_action *action, struc
     break;
   case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, action, out); break;
   case ABP_MSG_BYE:
-    json_add_bool(out, "persisted", ep->session.parting == PARTING_STAYS);
+    abp_json_add_bool(out, "persisted", ep->session.parting == PARTING_STAYS);
     if (ep->session.parting == PARTING_UNREAD) {
-      const struct failure failure = wire_failure(ABP_PARSE_ERROR, ABP_FATE_NONE);
+      const struct failure failure = abp_wire_failure(ABP_PARSE_ERROR, ABP_FATE_NONE);
       add_error(out, &failure);
     }
     break;
@@ -462,25 +467,25 @@ static int print_payload(const abp_endpoint *ep, const abp_action *action, struc
   return (int)action->arg;
 }
 
-const char *wire_finish(abp_endpoint *ep, int kind, uint64_t unix_ms, size_t *length) {
+const char *abp_wire_finish(abp_endpoint *ep, int kind, uint64_t unix_ms, size_t *length) {
   struct json_text *out = &ep->wire->printed;
-  wire_add_text(out, "type", nth_text(TYPES, (uint32_t)kind));
-  json_add_number(out, "timestamp", unix_ms);
-  return json_end(out, length);
+  abp_wire_add_text(out, "type", nth_text(TYPES, (uint32_t)kind));
+  abp_json_add_number(out, "timestamp", unix_ms);
+  return abp_json_end(out, length);
 }
 
-int wire_print_control(const abp_endpoint *ep, const abp_action *action) {
+int abp_wire_print_control(const abp_endpoint *ep, const abp_action *action) {
   struct json_text *out = &ep->wire->printed;
-  wire_begin(out);
+  abp_wire_begin(out);
   const int kind = print_payload(ep, action, out);
-  json_close(out);
+  abp_json_close(out);
   if (action->kind == ABP_SEND && action->arg == ABP_MSG_CANCEL_RESULT && action->text) {
-    if (action->chunks) json_add_raw(out, "id", action->text, action->chunks);
+    if (action->chunks) abp_json_add_raw(out, "id", action->text, action->chunks);
   } else if (action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
              action->arg == ABP_MSG_CANCEL_RESULT)
-    wire_add_reply_id(ep, ep->has_message ? &ep->wire->body : NULL, 0);
+    abp_wire_add_reply_id(ep, ep->has_message ? &ep->wire->body : NULL, 0);
   else if (action->arg == ABP_MSG_INITIALIZE)
-    wire_add_text(out, "id", ep->prefix);
+    abp_wire_add_text(out, "id", ep->prefix);
   else if (action->arg == ABP_MSG_CANCEL && ep->config.role == ABP_AGENT)
     add_cancel_id(ep, out, action->call);
   else if (action->arg == ABP_MSG_PROBE)

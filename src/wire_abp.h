@@ -41,36 +41,36 @@ enum message_kind {
   KIND_UNKNOWN /* or not for this side: an agent that hears an agent's message hears an echo */
 };
 
-struct wire *wire_of(abp_endpoint *endpoint);
-/* Parses a text from the peer, and counts what is none. Free it with json_free(). */
-int wire_parse(abp_endpoint *endpoint, const char *text, size_t length, json_value **value);
+struct wire *abp_wire_of(abp_endpoint *endpoint);
+/* Parses a text from the peer, and counts what is none. Free it with abp_json_free(). */
+int abp_wire_parse(abp_endpoint *endpoint, const char *text, size_t length, json_value **value);
 /* Parses a message; then it has a kind. */
-int wire_open(abp_endpoint *endpoint, const char *text, size_t length);
-int wire_kind(const abp_endpoint *endpoint);
+int abp_wire_open(abp_endpoint *endpoint, const char *text, size_t length);
+int abp_wire_kind(const abp_endpoint *endpoint);
 
 /* The control plane, in and out. Of what is printed, the kind is returned. */
-int wire_control(abp_endpoint *endpoint, int kind, const json_value *payload, const abp_id *id);
-int wire_print_control(const abp_endpoint *endpoint, const abp_action *action);
+int abp_wire_control(abp_endpoint *endpoint, int kind, const json_value *payload, const abp_id *id);
+int abp_wire_print_control(const abp_endpoint *endpoint, const abp_action *action);
 
 /* Where a value of the message stands; NULL and 0 if it is NULL. */
-void wire_source(const struct wire *wire, const json_value *value, const char **text,
-                 size_t *length);
+void abp_wire_source(const struct wire *wire, const json_value *value, const char **text,
+                     size_t *length);
 /* An id is a string; of a number, its digits are the id. */
-void wire_id(const struct wire *wire, const json_value *value, abp_id *id);
+void abp_wire_id(const struct wire *wire, const json_value *value, abp_id *id);
 /* An id that must be a string. */
-abp_id wire_id_of(const char *text);
+abp_id abp_wire_id_of(const char *text);
 /* What a caller says of a window: 0 is none, and so is what is no whole number (UINT64_MAX). */
-uint32_t wire_window(uint64_t count);
+uint32_t abp_wire_window(uint64_t count);
 /* The window that a call or a handshake says: 0 is none. */
-struct window wire_read_window(const json_value *from);
-void wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes);
+struct window abp_wire_read_window(const json_value *from);
+void abp_wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes);
 /* The response of a call of this side's has come. */
-int wire_take_response(abp_endpoint *endpoint, const json_value *payload, const abp_id *id);
+int abp_wire_take_response(abp_endpoint *endpoint, const json_value *payload, const abp_id *id);
 /* The code of a payload's error; NULL if it has none. */
-const char *wire_error_code(const json_value *payload);
+const char *abp_wire_error_code(const json_value *payload);
 /* What is printed: a message begins with its payload. */
-void wire_begin(struct json_text *out);
-void wire_add_text(struct json_text *out, const char *name, const char *text);
+void abp_wire_begin(struct json_text *out);
+void abp_wire_add_text(struct json_text *out, const char *name, const char *text);
 /* What is said of a call that did not succeed. */
 struct failure {
   const char *code;
@@ -78,17 +78,17 @@ struct failure {
   int retryable, cancelled;
   abp_fate fate;
 };
-struct failure wire_failure(abp_error error, abp_fate fate);
+struct failure abp_wire_failure(abp_error error, abp_fate fate);
 /* What is told of a call; `payload` is told->response. */
-struct failure wire_failure_told(const abp_endpoint *endpoint, const abp_action *action,
-                                 const abp_told *told, const json_value *payload);
+struct failure abp_wire_failure_told(const abp_endpoint *endpoint, const abp_action *action,
+                                     const abp_told *told, const json_value *payload);
 /* 1 of a call's result: of a question nobody asks what became of it. */
-int wire_tells_fate(const abp_endpoint *endpoint, const abp_action *action);
+int abp_wire_tells_fate(const abp_endpoint *endpoint, const abp_action *action);
 /* A response without success. */
-void wire_add_failure(struct json_text *out, const struct failure *failure);
-void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
-void wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
+void abp_wire_add_failure(struct json_text *out, const struct failure *failure);
+void abp_wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
+void abp_wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
 /* The message's text, or NULL when memory was short. */
-const char *wire_finish(abp_endpoint *endpoint, int kind, uint64_t unix_ms, size_t *length);
+const char *abp_wire_finish(abp_endpoint *endpoint, int kind, uint64_t unix_ms, size_t *length);
 
 #endif

@@ -30,9 +30,9 @@ static abp_fate fate_in(uint32_t response) {
 }
 
 static uint32_t read_response(const json_value *payload) {
-  const json_value *error = json_member(payload, "error");
-  const char *code = json_member_text(error, "code");
-  const char *word = json_member_text(json_member(payload, "metadata"), "outcome");
+  const json_value *error = abp_json_member(payload, "error");
+  const char *code = abp_json_member_text(error, "code");
+  const char *word = abp_json_member_text(abp_json_member(payload, "metadata"), "outcome");
   int fate = word ? ABP_FATE_FAILED : ABP_FATE_NONE;
   while (fate && strcmp(word, abp_fate_name(fate)) != 0)
     fate--;
@@ -41,10 +41,10 @@ static uint32_t read_response(const json_value *payload) {
                           : is_code(code, ABP_TIMEOUT_ERROR)   ? ABP_TIMEOUT_ERROR
                                                                : ABP_NO_ERROR;
   return (uint32_t)known | (payload ? RESPONSE_GIVEN : 0) |
-         (json_is_true(json_member(payload, "success")) ? RESPONSE_SUCCEEDS : 0) |
+         (abp_json_is_true(abp_json_member(payload, "success")) ? RESPONSE_SUCCEEDS : 0) |
          (error ? RESPONSE_FAILS : 0) | (code ? RESPONSE_HAS_CODE : 0) |
-         (json_is_true(json_member(error, "retryable")) ? ABP_FAILURE_RETRYABLE : 0) |
-         (json_is_true(json_member(payload, "cancelled")) ? ABP_FAILURE_CANCELLED : 0) |
+         (abp_json_is_true(abp_json_member(error, "retryable")) ? ABP_FAILURE_RETRYABLE : 0) |
+         (abp_json_is_true(abp_json_member(payload, "cancelled")) ? ABP_FAILURE_CANCELLED : 0) |
          fate_bits((abp_fate)fate);
 }
 
@@ -71,38 +71,38 @@ static int take_response(abp_endpoint *ep, uint32_t response, const char *code, 
   const abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
   const int status = abp_result_with_fate(ep, id, outcome, fate);
   if (status == ABP_OK && outcome == ABP_FAILED)
-    endpoint_refused(ep, code, code ? strlen(code) : 0);
+    abp_endpoint_refused(ep, code, code ? strlen(code) : 0);
   return status;
 }
 
-int wire_take_response(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  return take_response(ep, read_response(payload), wire_error_code(payload), id);
+int abp_wire_take_response(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  return take_response(ep, read_response(payload), abp_wire_error_code(payload), id);
 }
 
 int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, size_t length) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *response;
   /* What cannot be read says no more than that the call has ended. */
-  if (wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
-  wire_take_response(ep, response, id);
-  json_free(response);
+  if (abp_wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
+  abp_wire_take_response(ep, response, id);
+  abp_json_free(response);
   return ABP_OK;
 }
 
 int abp_outcome_received(abp_endpoint *ep, const abp_id *id, abp_failure failure) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   const uint32_t response = read_failure(failure);
-  if (!(response & RESPONSE_GIVEN)) endpoint_count(ep, ABP_MALFORMED);
+  if (!(response & RESPONSE_GIVEN)) abp_endpoint_count(ep, ABP_MALFORMED);
   return take_response(ep, response, abp_error_name((int)(response & ABP_FAILURE_ERROR)), id);
 }
 
 int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, size_t length) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *payload;
   /* What cannot be read is a failure. */
-  if (wire_parse(ep, json, length, &payload) == ABP_E_MEMORY) return ABP_E_MEMORY;
+  if (abp_wire_parse(ep, json, length, &payload) == ABP_E_MEMORY) return ABP_E_MEMORY;
   const uint32_t response = read_response(payload);
-  json_free(payload);
+  abp_json_free(payload);
   abp_outcome outcome = outcome_in(response);
   abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
   /* It took too long: that is an error of the handler's, not of this call's own clock. */
@@ -142,7 +142,7 @@ static const struct ending {
     [ABP_DISCONNECTED] = {ABP_DISCONNECTED_ERROR, 1, IF_FAILED, NEVER},
 };
 
-int wire_tells_fate(const abp_endpoint *ep, const abp_action *action) {
+int abp_wire_tells_fate(const abp_endpoint *ep, const abp_action *action) {
   const int made = action->kind == ABP_SETTLE || action->kind == ABP_REQUEST;
   return (ep->config.role == ABP_AGENT) == made;
 }
@@ -179,7 +179,7 @@ static abp_failure failure_told(const abp_endpoint *ep, const abp_action *action
     if (abp_error_retryable((int)error) && (told->repeatable || fate == ABP_FATE_UNSTARTED))
       failure |= ABP_FAILURE_RETRYABLE;
   }
-  return wire_tells_fate(ep, action) ? failure | fate_bits(fate) : failure;
+  return abp_wire_tells_fate(ep, action) ? failure | fate_bits(fate) : failure;
 }
 
 abp_failure abp_failure_told(const abp_endpoint *ep, const abp_action *action, const abp_told *told,
@@ -191,21 +191,22 @@ abp_failure abp_failure_told(const abp_endpoint *ep, const abp_action *action, c
 
 /* The message of a response, as whoever made it says it. */
 static const char *message_of(const json_value *payload) {
-  const json_value *error = json_member(payload, "error"),
-                   *success = json_member(payload, "success");
-  const char *code = json_member_text(error, "code"), *message = json_member_text(error, "message");
-  if (!json_is_true(success) && !json_is_false(success))
+  const json_value *error = abp_json_member(payload, "error"),
+                   *success = abp_json_member(payload, "success");
+  const char *code = abp_json_member_text(error, "code"),
+             *message = abp_json_member_text(error, "message");
+  if (!abp_json_is_true(success) && !abp_json_is_false(success))
     return "The other side's answer is not an ABP response: { success, data, error }";
-  if (!message || !*message) message = json_string(error).text;
+  if (!message || !*message) message = abp_json_string(error).text;
   if (message && *message) return message;
   return code ? code : "The operation failed, and no reason was given";
 }
 
-struct failure wire_failure_told(const abp_endpoint *ep, const abp_action *action,
-                                 const abp_told *told, const json_value *payload) {
+struct failure abp_wire_failure_told(const abp_endpoint *ep, const abp_action *action,
+                                     const abp_told *told, const json_value *payload) {
   const abp_failure number = failure_told(ep, action, told, read_response(payload));
   const abp_error error = (abp_error)(number & ABP_FAILURE_ERROR);
-  struct failure failure = wire_failure(error, fate_in(number));
+  struct failure failure = abp_wire_failure(error, fate_in(number));
   failure.retryable = (number & ABP_FAILURE_RETRYABLE) != 0;
   failure.cancelled = (number & ABP_FAILURE_CANCELLED) != 0;
   if (number & ABP_FAILURE_REASON)
@@ -213,7 +214,7 @@ struct failure wire_failure_told(const abp_endpoint *ep, const abp_action *actio
   if (number & ABP_FAILURE_THEIRS) {
     const char *message = message_of(payload);
     failure.message = (struct json_slice){message, strlen(message)};
-    if (!error) failure.code = wire_error_code(payload);
+    if (!error) failure.code = abp_wire_error_code(payload);
   }
   return failure;
 }
@@ -221,15 +222,15 @@ struct failure wire_failure_told(const abp_endpoint *ep, const abp_action *actio
 const char *abp_print_response(abp_endpoint *ep, const abp_action *action, const abp_told *told,
                                size_t *length) {
   *length = 0;
-  if (!wire_of(ep)) return NULL;
+  if (!abp_wire_of(ep)) return NULL;
   json_value *response = NULL;
   if (told->response &&
-      wire_parse(ep, told->response, told->response_length, &response) == ABP_E_MEMORY)
+      abp_wire_parse(ep, told->response, told->response_length, &response) == ABP_E_MEMORY)
     return NULL;
   struct json_text *out = &ep->wire->printed;
-  const struct failure failure = wire_failure_told(ep, action, told, response);
-  json_begin(out);
-  wire_add_failure(out, &failure);
-  json_free(response);
-  return json_end(out, length);
+  const struct failure failure = abp_wire_failure_told(ep, action, told, response);
+  abp_json_begin(out);
+  abp_wire_add_failure(out, &failure);
+  abp_json_free(response);
+  return abp_json_end(out, length);
 }

@@ -18,7 +18,7 @@ _Static_assert(ABP_SLOT_MASK == (1 << SLOT_BITS) - 1, "JavaScript finds a call's
 EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
 static abp_packed pack(abp_endpoint *ep) {
-  return abp_next(ep, &action) ? packed(endpoint_undrained(ep)) : 0;
+  return abp_next(ep, &action) ? packed(abp_endpoint_undrained(ep)) : 0;
 }
 
 static abp_packed first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
@@ -137,30 +137,31 @@ abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number n
                          abp_error fault, uint32_t about_length) {
   const abp_id *id = id_of(id_length, number);
   ids[1] = (abp_id){buffer + id_length, about_length, 0};
-  return first(ep, endpoint_receive(ep, id, timeout_ms, flags, wire_window(json_whole(chunks)),
-                                    wire_window(json_whole(bytes)), about_length ? &ids[1] : NULL,
-                                    fault));
+  return first(ep, abp_endpoint_receive(ep, id, timeout_ms, flags,
+                                        abp_wire_window(abp_json_whole(chunks)),
+                                        abp_wire_window(abp_json_whole(bytes)),
+                                        about_length ? &ids[1] : NULL, fault));
 }
 EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, abp_call call) {
   return abp_stream_wanted(ep, call);
 }
 EXPORT("chunk") abp_packed chunk(abp_endpoint *ep, abp_call call, double size) {
-  return first(ep, abp_chunk(ep, call, json_whole(size)));
+  return first(ep, abp_chunk(ep, call, abp_json_whole(size)));
 }
 EXPORT("chunk_received")
 abp_packed chunk_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number, double size,
                           uint32_t seen) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_chunk_measured(ep, id, json_whole(size), seen));
+  return first(ep, abp_chunk_measured(ep, id, abp_json_whole(size), seen));
 }
 EXPORT("chunk_read") abp_packed chunk_read(abp_endpoint *ep, abp_call call, double size) {
-  return first(ep, abp_chunk_read(ep, call, json_whole(size)));
+  return first(ep, abp_chunk_read(ep, call, abp_json_whole(size)));
 }
 EXPORT("credit_received")
 abp_packed credit_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                            double chunks, double bytes) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_credit_received(ep, id, json_whole(chunks), json_whole(bytes)));
+  return first(ep, abp_credit_received(ep, id, abp_json_whole(chunks), abp_json_whole(bytes)));
 }
 
 /* The reason follows the id in the scratch. */
@@ -200,15 +201,15 @@ abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate
  * ended, it is the call of the action. */
 EXPORT("became") int32_t became(abp_endpoint *ep, abp_call call) {
   abp_outcome outcome;
-  const uint32_t slot = calls_slot(&ep->calls, call);
-  const abp_fate fate = calls_became(&ep->calls, slot, &outcome, &action.call);
+  const uint32_t slot = abp_calls_slot(&ep->calls, call);
+  const abp_fate fate = abp_calls_became(&ep->calls, slot, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
 /* The handle of a received call as long as it is remembered, else 0. */
 EXPORT("remembered") abp_call remembered(abp_endpoint *ep, uint32_t id_length) {
   const abp_id *id = id_of(id_length, 0);
-  const uint32_t slot = endpoint_remembered(ep, id);
-  return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
+  const uint32_t slot = abp_endpoint_remembered(ep, id);
+  return slot == NO_CALL ? 0 : abp_calls_handle(&ep->calls, slot);
 }
 
 /* The message is in the scratch. ABP_FOLLOWS: it is a call or a question, for take(). */

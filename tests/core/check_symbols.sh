@@ -1,7 +1,7 @@
 #!/bin/sh
 # The core is sans-I/O and keeps no globals: its objects have no writable data and need nothing but memory.
 set -eu
-allowed='^(abp_|calls?_|task_|watch_|table_|list_|session_|endpoint_|siphash_|utf8_valid$|malloc$|calloc$|realloc$|free$|mem(cpy|set|cmp|move)$|bcmp$|str(len|cmp)$|_GLOBAL_OFFSET_TABLE_$|__stack_chk_fail$)'
+allowed='^(abp_|malloc$|calloc$|realloc$|free$|mem(cpy|set|cmp|move)$|bcmp$|str(len|cmp)$|_GLOBAL_OFFSET_TABLE_$|__stack_chk_fail$)'
 # With sections, because constants that hold pointers (.data.rel.ro) have the letter of writable data.
 symbols=$("${NM:-nm}" -f sysv "$@" | tr -d ' ')
 # name|value|class|type|size|line|section, between headings that have no class.

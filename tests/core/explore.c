@@ -510,7 +510,7 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
     mix(key, pack(part->under_way, part->unread, part->unreported, stream->max_chunks));
   }
   const uint32_t other = call->flags & CALL_IS_CANCEL && call->flags & CALL_OUT
-                             ? calls_live(&peer->endpoint->calls, call->target)
+                             ? abp_calls_live(&peer->endpoint->calls, call->target)
                              : call->sibling;
   mix(key, pack(ghost_of(w, side, call->parent), ghost_of(w, side, call->child),
                 ghost_of(w, side, other), call->depth));

@@ -481,7 +481,7 @@ static void check(int side) {
       continue;
     }
     queued += fact->phase == QUEUED_UP;
-    const uint32_t slot = calls_slot(calls, fact->in);
+    const uint32_t slot = abp_calls_slot(calls, fact->in);
     /* That a side which closes answers its subscriptions is no word of their handlers. */
     const int answered_for = fact->mute && now.left.moves[SUBSCRIBES];
     if (fact->in && fact->phase == OVER && slot != NO_CALL && !answered_for)
@@ -595,7 +595,7 @@ static void deliver(int side) {
 }
 
 static void tick(int side) {
-  now.clock[side] = calls_earliest(abp_peer_calls(now.peer[side]), 0);
+  now.clock[side] = abp_calls_earliest(abp_peer_calls(now.peer[side]), 0);
   abp_peer_advance(now.peer[side], now.clock[side]);
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
@@ -638,7 +638,7 @@ static int can(enum move_kind kind, int at) {
         return running(at) < now.left.concurrent;
     }
     return 0;
-  case TICK: return at < 2 && calls_earliest(abp_peer_calls(now.peer[at]), 0) != 0;
+  case TICK: return at < 2 && abp_calls_earliest(abp_peer_calls(now.peer[at]), 0) != 0;
   case HALF_CLOSE: return at < 2 && !now.heard_all[at];
   case CLOSE: return at < 2 && !now.closed[at];
   default: return at < 2 && !now.closed[at];

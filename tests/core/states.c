@@ -188,7 +188,7 @@ enum { SESSION_STATES = ABP_SESSION_LOST + 1 };
 
 /* What a step says: the messages, then (from bit 16 on) a refusal, then what every call gets. */
 static struct row session_row(int state, int event) {
-  const struct session_step step = session_step((abp_session)state, (enum session_event)event);
+  const struct session_step step = abp_session_step((abp_session)state, (enum session_event)event);
   return (struct row){step.next, step.sends | (step.refuse ? 1u << 16 : 0) |
                                      (step.calls == EV_CLOSE + 1  ? 1u << 17
                                       : step.calls == EV_LOST + 1 ? 1u << 18
@@ -234,7 +234,7 @@ static const char *const SESSION_EVENT_NAMES[SESSION_EVENTS] = {
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
 static struct row task_row(int state, int event) {
-  const struct task_step step = task_step((enum abp_task_state)state, (enum task_event)event);
+  const struct task_step step = abp_task_step((enum abp_task_state)state, (enum task_event)event);
   return (struct row){step.next, step.owed | (uint32_t)step.fate << FATES_AT};
 }
 

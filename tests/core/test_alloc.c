@@ -387,7 +387,7 @@ static void each_operation(int good) {
       /* What failed for want of memory has changed nothing, and can be done once there is some. */
       if (status != ABP_OK) {
         armed = 0;
-        assert_false(endpoint_undrained(ep));
+        assert_false(abp_endpoint_undrained(ep));
         assert_int_equal(run(ep, &OPERATIONS[i]), ABP_OK);
       }
       drain(ep);

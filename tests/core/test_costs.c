@@ -83,7 +83,7 @@ static abp_endpoint *open_app(void) {
                              .max_calls = 1 << 18,
                              .remembered = 1 << 18};
   abp_endpoint *ep = abp_new(&config, 1000);
-  assert_int_equal(endpoint_initialize(ep, "P", 1, 0, "0.1", 3, config.features), ABP_OK);
+  assert_int_equal(abp_endpoint_initialize(ep, "P", 1, 0, "0.1", 3, config.features), ABP_OK);
   abp_action action;
   while (abp_next(ep, &action))
     continue;
@@ -161,7 +161,7 @@ static abp_endpoint *open_agent(void) {
   assert_int_equal(abp_connect(ep, 0), ABP_OK);
   while (abp_next(ep, &action))
     continue;
-  assert_int_equal(endpoint_initialized(ep, "S", 1, 1, 0, config.features), ABP_OK);
+  assert_int_equal(abp_endpoint_initialized(ep, "S", 1, 1, 0, config.features), ABP_OK);
   while (abp_next(ep, &action))
     continue;
   return ep;
@@ -274,7 +274,7 @@ static void cancels_of_nothing(uint32_t n, const void *with) {
   for (uint32_t i = 0; i < n; i++) {
     const abp_id id = numbered(text, i);
     const struct cancel_text from = {"c", id.text, 1, id.length};
-    assert_int_equal(endpoint_cancel(ep, &id, NULL, 0, &from), ABP_OK);
+    assert_int_equal(abp_endpoint_cancel(ep, &id, NULL, 0, &from), ABP_OK);
     assert_int_equal(drained(ep, ABP_SEND), 1);
   }
   abp_free(ep);

@@ -17,7 +17,7 @@ static abp_endpoint *app(abp_config config) {
   config.role = ABP_APP;
   config.features = ABP_PROGRESS | ABP_ELICITATION | ABP_LIVENESS;
   abp_endpoint *ep = abp_new(&config, 1000);
-  endpoint_initialize(ep, "P", 1, 0, "0.1", 3, config.features);
+  abp_endpoint_initialize(ep, "P", 1, 0, "0.1", 3, config.features);
   abp_action action;
   while (abp_next(ep, &action)) {
   }
@@ -32,7 +32,7 @@ static abp_endpoint *agent(abp_config config) {
   assert_int_equal(abp_connect(ep, 0), ABP_OK);
   while (abp_next(ep, &action)) {
   }
-  endpoint_initialized(ep, "S", 1, 1, 0, config.features);
+  abp_endpoint_initialized(ep, "S", 1, 1, 0, config.features);
   while (abp_next(ep, &action)) {
   }
   return ep;
@@ -136,7 +136,7 @@ static void a_handler_that_waits_to_begin_ends_at_once(void **state) {
     case 1: abp_close(ep); break;
     case 2: abp_lost(ep); break;
     case 3:
-      endpoint_cancel(ep, &id, "why", 3, &(const struct cancel_text){"1", "\"a\"", 1, 3});
+      abp_endpoint_cancel(ep, &id, "why", 3, &(const struct cancel_text){"1", "\"a\"", 1, 3});
       break;
     default: abp_finish(ep, call, ABP_FAILED); break;
     }
@@ -207,7 +207,7 @@ static void what_only_asks_takes_no_place(void **state) {
     if (i == 1) assert_int_equal(received(ep, text("b")).kind, ABP_START);
     if (i == 2) assert_int_equal(received(ep, text("c")).kind, ABP_QUEUED);
     assert_int_equal(abp_postpone(ep, last.call), ABP_OK);
-    endpoint_cancel(ep, &id, NULL, 0, &(const struct cancel_text){"1", "\"a\"", 1, 3});
+    abp_endpoint_cancel(ep, &id, NULL, 0, &(const struct cancel_text){"1", "\"a\"", 1, 3});
     drain(ep, NULL);
     assert_int_equal(ep->calls.running, i > 0);
   }
@@ -268,10 +268,10 @@ static void what_is_remembered_is_bounded_in_number_and_in_age(void **state) {
   }
   assert_int_equal(abp_count(ep, ABP_REMEMBERED), 2);
   const abp_id a = text("a"), c = text("c");
-  endpoint_cancel(ep, &a, NULL, 0, NULL);
+  abp_endpoint_cancel(ep, &a, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
   drain(ep, NULL);
-  endpoint_cancel(ep, &c, NULL, 0, NULL);
+  abp_endpoint_cancel(ep, &c, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_COMPLETED);
   drain(ep, NULL);
   abp_advance(ep, 1101);
@@ -360,7 +360,7 @@ static void what_streams_to_a_handler_asks_no_person(void **state) {
   (void)state;
   abp_endpoint *ep =
       abp_new(&(abp_config){.role = ABP_APP, .features = ABP_STREAMS | ABP_ELICITATION}, 1000);
-  endpoint_initialize(ep, "P", 1, 0, "0.1", 3, ABP_STREAMS | ABP_ELICITATION);
+  abp_endpoint_initialize(ep, "P", 1, 0, "0.1", 3, ABP_STREAMS | ABP_ELICITATION);
   drain(ep, NULL);
   const abp_id id = text("a");
   abp_action action = {0};
@@ -470,7 +470,7 @@ static void a_tree_of_calls_stops_with_its_root_and_its_children_first(void **st
   assert_int_equal(abp_request(ep, NULL, 0, 0, child, &question), ABP_OK);
   drain(ep, NULL);
   const abp_id id = text("root");
-  endpoint_cancel(ep, &id, "why", 3, NULL);
+  abp_endpoint_cancel(ep, &id, "why", 3, NULL);
   abp_action actions[8];
   int count = 0;
   while (abp_next(ep, &actions[count]))
@@ -503,7 +503,7 @@ static void calls_within_calls_go_only_so_deep(void **state) {
     parent = action.call;
   }
   const abp_id id = text("root");
-  endpoint_cancel(ep, &id, NULL, 0, NULL);
+  abp_endpoint_cancel(ep, &id, NULL, 0, NULL);
   drain(ep, NULL);
   abp_free(ep);
 }
@@ -568,8 +568,8 @@ static void a_peer_that_answers_is_asked_again_and_again(void **state) {
     abp_advance(ep, now);
     assert_int_equal(drain(ep, &action), ABP_SEND);
     assert_int_equal(action.arg, ABP_MSG_PING);
-    endpoint_enter(ep);
-    endpoint_ping(ep, 1);
+    abp_endpoint_enter(ep);
+    abp_endpoint_ping(ep, 1);
     drain(ep, NULL);
   }
   assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
@@ -585,8 +585,8 @@ static void a_clock_that_stood_still_asks_again_before_it_gives_up(void **state)
   abp_advance(ep, 90000); /* the machine slept */
   assert_int_equal(drain(ep, &action), ABP_SEND);
   assert_int_equal(action.arg, ABP_MSG_PING);
-  endpoint_enter(ep);
-  endpoint_ping(ep, 1);
+  abp_endpoint_enter(ep);
+  abp_endpoint_ping(ep, 1);
   abp_advance(ep, 90100);
   drain(ep, NULL);
   assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
@@ -597,16 +597,16 @@ static void a_new_session_has_no_authority_over_the_old_ones_calls(void **state)
   (void)state;
   abp_endpoint *ep = app((abp_config){0});
   const abp_call running = received(ep, text("a")).call;
-  endpoint_enter(ep);
-  endpoint_shutdown(ep);
+  abp_endpoint_enter(ep);
+  abp_endpoint_shutdown(ep);
   assert_int_equal(drain(ep, NULL), ABP_ABORT << 8 | ABP_RESULT << 4 | ABP_SESSION);
   const abp_id id = text("a");
-  endpoint_cancel(ep, &id, NULL, 0, NULL);
+  abp_endpoint_cancel(ep, &id, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_INITIALIZED);
   drain(ep, NULL);
-  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
+  abp_endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
   drain(ep, NULL);
-  endpoint_cancel(ep, &id, NULL, 0, NULL);
+  abp_endpoint_cancel(ep, &id, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
   drain(ep, NULL);
   /* Its handler still runs, and is counted; the id is free. */
@@ -648,7 +648,7 @@ static void an_app_keeps_no_session_that_its_agent_has_given_up(void **state) {
   assert_int_equal(action.arg, ABP_MSG_SHUTDOWN);
   drain(ep, NULL);
   /* It says so again to a yes that comes later. */
-  endpoint_initialized(ep, "S", 1, 1, 0, 0);
+  abp_endpoint_initialized(ep, "S", 1, 1, 0, 0);
   assert_int_equal(drain(ep, &action), ABP_SEND);
   assert_int_equal(action.arg, ABP_MSG_SHUTDOWN);
   abp_free(ep);
@@ -658,14 +658,14 @@ static void a_hello_that_is_refused_replaces_no_session(void **state) {
   (void)state;
   abp_endpoint *ep = app((abp_config){.restart = 1});
   abp_action action;
-  endpoint_initialize(ep, "Q", 1, 0, "x", 1, 0);
+  abp_endpoint_initialize(ep, "Q", 1, 0, "x", 1, 0);
   assert_int_equal(drain(ep, &action), ABP_REFUSE);
   assert_int_equal(action.arg, ABP_NOT_SUPPORTED);
-  endpoint_initialize(ep, "", 0, 0, "0.1", 3, 0);
+  abp_endpoint_initialize(ep, "", 0, 0, "0.1", 3, 0);
   assert_int_equal(drain(ep, &action), ABP_REFUSE);
   assert_int_equal(action.arg, ABP_INVALID_ID);
   assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
-  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
+  abp_endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
   assert_int_equal(drain(ep, &action), ABP_SEND << 4 | ABP_SESSION);
   abp_free(ep);
 }
@@ -1031,7 +1031,8 @@ static void ids_that_share_a_hash_cannot_be_chosen_without_the_seed(void **state
   assert_non_null(hashes);
   for (uint8_t seed = 0; seed < 4; seed++) {
     struct call_table table;
-    table_init(&table, (const uint8_t[16]){seed, 2, 3, 4, 5, 6, 7, 8, (uint8_t)(9 * seed + 1), 10});
+    abp_table_init(&table,
+                   (const uint8_t[16]){seed, 2, 3, 4, 5, 6, 7, 8, (uint8_t)(9 * seed + 1), 10});
     for (uint32_t i = 0; i < IDS; i++) {
       char text[16 * TOGGLES + 8];
       memset(text, '!', sizeof text);
@@ -1042,7 +1043,7 @@ static void ids_that_share_a_hash_cannot_be_chosen_without_the_seed(void **state
         text[16 * bit + 12] ^= 0x02;
       }
       const abp_id id = {text, sizeof text, 0};
-      hashes[i] = table_hash(&table, &id, 0);
+      hashes[i] = abp_table_hash(&table, &id, 0);
     }
     qsort(hashes, IDS, sizeof *hashes, by_value);
     uint32_t most = 0;
@@ -1051,7 +1052,7 @@ static void ids_that_share_a_hash_cannot_be_chosen_without_the_seed(void **state
       if (alike > most) most = alike;
     }
     assert_in_range(most, 1, 4);
-    table_free(&table);
+    abp_table_free(&table);
   }
   free(hashes);
 }
@@ -1061,9 +1062,9 @@ static void the_hash_is_siphash_1_3(void **state) {
   (void)state;
   static const char text[] = "a call id of 36 bytes, or not at all";
   const uint64_t zero[2] = {0, 0}, counting[2] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
-  assert_true(siphash_text(zero, text, 36, 36) == 0xcba343af91bd34d5u);
-  assert_true(siphash_text(zero, "abp", 3, 3) == 0x3595907a5e78b540u);
-  assert_true(siphash_text(counting, "", 0, 0) == 0xabac0158050fc4dcu);
+  assert_true(abp_siphash_text(zero, text, 36, 36) == 0xcba343af91bd34d5u);
+  assert_true(abp_siphash_text(zero, "abp", 3, 3) == 0x3595907a5e78b540u);
+  assert_true(abp_siphash_text(counting, "", 0, 0) == 0xabac0158050fc4dcu);
 }
 
 static void the_seed_is_not_in_the_ids(void **state) {
@@ -1200,9 +1201,9 @@ static void a_suspected_peer_is_asked_and_what_it_answers_decides(void **state) 
       assert_int_equal(abp_progress_received(ep, &stray), ABP_OK);
       drain(ep, NULL);
       if (plain)
-        endpoint_probed(ep, how / 2 == 2 ? "SESSION_EXPIRED" : NULL, 15);
+        abp_endpoint_probed(ep, how / 2 == 2 ? "SESSION_EXPIRED" : NULL, 15);
       else if (how / 2 == 1)
-        endpoint_ping(ep, 1);
+        abp_endpoint_ping(ep, 1);
       else
         assert_int_equal(abp_refused(ep, "SESSION_INVALID", 15), ABP_OK);
     }
@@ -1228,12 +1229,12 @@ static void an_app_whose_agent_is_silent_says_goodbye(void **state) {
   /* A beginning that is refused is no sign of life of the agent that has the session. */
   assert_int_equal(abp_advance(ep, 1199), ABP_OK);
   drain(ep, NULL);
-  assert_int_equal(endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
+  assert_int_equal(abp_endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
   drain(ep, NULL);
   assert_int_equal(abp_advance(ep, 1200), ABP_OK);
   assert_int_equal(sends(ep, ABP_MSG_BYE), 1);
   assert_int_equal(abp_session_state(ep), ABP_SESSION_LOST);
-  assert_int_equal(endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
+  assert_int_equal(abp_endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
   assert_int_equal(sends(ep, ABP_MSG_INITIALIZE_RESULT), 1);
   abp_free(ep);
 }

@@ -18,12 +18,12 @@ static abp_endpoint *open_as(abp_role role, abp_config config, uint32_t agreed) 
   abp_endpoint *ep = abp_new(&config, 1000);
   abp_action action;
   if (role == ABP_APP) {
-    endpoint_initialize(ep, "P", 1, 0, "0.1", 3, agreed);
+    abp_endpoint_initialize(ep, "P", 1, 0, "0.1", 3, agreed);
   } else {
     assert_int_equal(abp_connect(ep, 0), ABP_OK);
     while (abp_next(ep, &action)) {
     }
-    endpoint_initialized(ep, "S", 1, 1, 0, agreed);
+    abp_endpoint_initialized(ep, "S", 1, 1, 0, agreed);
   }
   while (abp_next(ep, &action)) {
   }

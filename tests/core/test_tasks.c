@@ -29,7 +29,7 @@ static int fails(void) {
 /* --- The table -------------------------------------------------------------------------------- */
 
 static struct task_step step(int state, int event) {
-  return task_step((enum abp_task_state)state, (enum task_event)event);
+  return abp_task_step((enum abp_task_state)state, (enum task_event)event);
 }
 static int ended(int state) { return abp_task_ended((enum abp_task_state)state); }
 
@@ -106,7 +106,7 @@ static void what_is_stored_first_is_told_by_nothing_else(void **state) {
       ABP_TASK_TELL | ABP_TASK_SETTLE | ABP_TASK_END | ABP_TASK_START | ABP_TASK_ACK;
   for (int from = 0; from < TASK_STATES; from++) {
     for (int event = 0; event < TASK_EVENTS; event++) {
-      const struct task_step now = step(from, event), deferred = task_defer(now);
+      const struct task_step now = step(from, event), deferred = abp_task_defer(now);
       assert_int_equal(deferred.owed & promises, 0);
       assert_true(deferred.owed & ABP_TASK_COMMIT);
       assert_int_equal(deferred.owed & ABP_TASK_ABORT, now.owed & ABP_TASK_ABORT);

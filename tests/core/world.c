@@ -626,7 +626,7 @@ static void receive_cancel_result(struct world *w, enum side side, const abp_id 
   abp_call call = 0;
   if (!message->id.number && ours)
     call = part && part->phase != NOT_HERE ? part->handle : UINT32_MAX; /* which no call has */
-  endpoint_cancel_result(peer->endpoint, id, call, message->arg);
+  abp_endpoint_cancel_result(peer->endpoint, id, call, message->arg);
   if (ours && message->arg && part && part->phase == WAITS && part->stopped) part->accepted = 1;
   if (!call)
     receive_answer(w, side, message->id, message->arg ? ABP_CANCELLED : ABP_COMPLETED,
@@ -689,18 +689,18 @@ static int deliver(struct world *w, enum side side) {
   char text[64], more[64];
   const abp_id id = text_of(w, message.id, text);
   const abp_id about = text_of(w, message.about, more);
-  endpoint_enter(ep);
+  abp_endpoint_enter(ep);
   if (w->bounds.told) ep->session.announced = w->peer[!side].window;
   switch (message.kind) {
   case INITIALIZE:
-    endpoint_initialize(ep, id.text, id.length, 0, message.arg ? "x" : "0.1", message.arg ? 1 : 3,
-                        FEATURES);
+    abp_endpoint_initialize(ep, id.text, id.length, 0, message.arg ? "x" : "0.1",
+                            message.arg ? 1 : 3, FEATURES);
     receive_initialize(w, &message);
     break;
   case INITIALIZE_RESULT:
     if (message.id.serial != peer->serial) break; /* the wire drops it */
-    endpoint_initialized(ep, about.text, about.length, message.arg == ACCEPTED, message.arg == BUSY,
-                         FEATURES);
+    abp_endpoint_initialized(ep, about.text, about.length, message.arg == ACCEPTED,
+                             message.arg == BUSY, FEATURES);
     receive_initialize_result(w, &message);
     break;
   case REQUEST:
@@ -735,7 +735,7 @@ static int deliver(struct world *w, enum side side) {
       const struct id said[2] = {message.id, message.about};
       const struct cancel_text from = {(const char *)&said[0], (const char *)&said[1], sizeof *said,
                                        sizeof *said};
-      endpoint_cancel(ep, &about, NULL, 0, &from);
+      abp_endpoint_cancel(ep, &about, NULL, 0, &from);
       receive_cancel(w, message.id, message.about);
     } else {
       taken(w, abp_cancel_received(ep, &about, NULL, 0));
@@ -744,11 +744,11 @@ static int deliver(struct world *w, enum side side) {
     break;
   case CANCEL_RESULT: receive_cancel_result(w, side, &id, &message); break;
   case SHUTDOWN:
-    endpoint_shutdown(ep);
+    abp_endpoint_shutdown(ep);
     if (peer->session == ABP_SESSION_READY) model_end_session(w, side, ABP_SESSION_CLOSED);
     break;
   case BYE:
-    endpoint_bye(ep, 0);
+    abp_endpoint_bye(ep, 0);
     if (peer->session == ABP_SESSION_READY) model_end_session(w, side, ABP_SESSION_LOST);
     break;
   }

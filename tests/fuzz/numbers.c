@@ -27,7 +27,7 @@ static abp_id take_id(struct bytes *bytes) {
 /* The id of a handshake has been read from a text, which was UTF-8. */
 static abp_id take_session(struct bytes *bytes) {
   const abp_id id = take_id(bytes);
-  return id.text && utf8_valid(id.text, id.length) ? id : (abp_id){"again", 5, 0};
+  return id.text && abp_utf8_valid(id.text, id.length) ? id : (abp_id){"again", 5, 0};
 }
 
 static abp_call take_handle(struct side *side, struct bytes *bytes) {
@@ -131,28 +131,28 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
     return;
   case 18:
     id = take_session(bytes);
-    side_drain(side, endpoint_initialize(ep, id.text, id.length, op >> 7, "0.1", op & 64 ? 1 : 3,
-                                         take8(bytes)));
+    side_drain(side, abp_endpoint_initialize(ep, id.text, id.length, op >> 7, "0.1",
+                                             op & 64 ? 1 : 3, take8(bytes)));
     return;
   case 19:
     id = take_session(bytes);
-    side_drain(side,
-               endpoint_initialized(ep, id.text, id.length, op >> 7, op >> 6 & 1, take8(bytes)));
+    side_drain(
+        side, abp_endpoint_initialized(ep, id.text, id.length, op >> 7, op >> 6 & 1, take8(bytes)));
     return;
   case 20:
     id = take_id(bytes);
     side_drain(side, op & 128 ? abp_cancel_received(ep, &id, "why", 3)
-                              : endpoint_cancel(ep, &id, "why", 3, &from));
+                              : abp_endpoint_cancel(ep, &id, "why", 3, &from));
     return;
   case 21:
     id = take_id(bytes);
     call = op & 64 ? side->calls[take8(bytes) % SIDE_CALLS].handle : 0;
-    side_drain(side, endpoint_cancel_result(ep, &id, call, op >> 7));
+    side_drain(side, abp_endpoint_cancel_result(ep, &id, call, op >> 7));
     return;
   case 22:
-    side_drain(side, op & 128  ? endpoint_ping(ep, op >> 6 & 1)
-                     : op & 64 ? endpoint_shutdown(ep)
-                               : endpoint_bye(ep, take8(bytes) & 1));
+    side_drain(side, op & 128  ? abp_endpoint_ping(ep, op >> 6 & 1)
+                     : op & 64 ? abp_endpoint_shutdown(ep)
+                               : abp_endpoint_bye(ep, take8(bytes) & 1));
     return;
   default:
     if (op & 32)

@@ -78,10 +78,10 @@ static void check_call(const struct call_table *table, uint32_t slot, const stru
   if (call->flags & CALL_INDEXED) {
     const uint32_t direction = call->flags & (CALL_OUT | CALL_PAST);
     abp_id id = {NULL, 0, call->number};
-    if (!call->number) id = (abp_id){table_id(table, slot), call->id_length, 0};
+    if (!call->number) id = (abp_id){abp_table_id(table, slot), call->id_length, 0};
     struct call_table fresh = *table; /* hashing keeps what it found last */
     memset(fresh.latest, 0, sizeof fresh.latest);
-    REQUIRE(table_find(table, &id, table_hash(&fresh, &id, direction), direction) == slot);
+    REQUIRE(abp_table_find(table, &id, abp_table_hash(&fresh, &id, direction), direction) == slot);
   }
   if (call->flags & CALL_STREAM && !over) {
     const struct stream *stream = table_stream(table, slot);
@@ -162,11 +162,11 @@ static void say(struct side *side, const abp_action *action) {
   const char *text = abp_print(side->endpoint, action, &body, 1, &length);
   REQUIRE(text && strlen(text) == length);
   int memory;
-  json_value *printed = json_parse(text, length, &memory);
+  json_value *printed = abp_json_parse(text, length, &memory);
   REQUIRE(printed); /* what is said can be read */
-  const json_value *id = json_member(printed, "id");
-  REQUIRE(action->kind != ABP_REQUEST || json_string(id).length > 0);
-  json_free(printed);
+  const json_value *id = abp_json_member(printed, "id");
+  REQUIRE(action->kind != ABP_REQUEST || abp_json_string(id).length > 0);
+  abp_json_free(printed);
   if (side->post) side->post(side, text, length);
 }
 
@@ -214,7 +214,7 @@ int side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
 
 void side_answer_cancel(struct side *side, abp_call call, int accepted, size_t reason_length) {
   const struct calls *calls = &side->endpoint->calls;
-  const uint32_t slot = calls_live(calls, call);
+  const uint32_t slot = abp_calls_live(calls, call);
   if (!accepted && slot != NO_CALL && table_call(&calls->table, slot)->state == ASKED)
     know(side, call)->said &= ~(1u << ABP_ABORT);
   side_drain(side, abp_cancel_answered(side->endpoint, call, accepted, "why", reason_length));

@@ -101,7 +101,7 @@ export const FAULTS = [
     room: 'session',
     promise: 'a new session finds no call of an older one',
     file: 'src/endpoint_session.c',
-    from: '    if (ep->config.role == ABP_APP) endpoint_age(ep);\n    calls_forget_all(&ep->calls);\n',
+    from: '    if (ep->config.role == ABP_APP) abp_endpoint_age(ep);\n    abp_calls_forget_all(&ep->calls);\n',
     to: '',
     by: 'tests/node/hostile.test.js',
   },

@@ -67,7 +67,7 @@ struct player {
 };
 
 static void free_line(struct line *line) {
-  json_free(line->document);
+  abp_json_free(line->document);
   free(line->text);
   for (int i = 0; i < line->decoded_count; i++)
     free(line->decoded[i]);
@@ -109,15 +109,15 @@ static int read_line(struct player *player, FILE *file) {
   if (!line->length) return !feof(file);
   if (strncmp(line->text, NOTE, strlen(NOTE)) == 0) return 1;
   int memory = 0;
-  line->document = json_parse(line->text, line->length, &memory);
+  line->document = abp_json_parse(line->text, line->length, &memory);
   if (!line->document) fail(player, 2, memory ? "out of memory" : "this is not JSON");
   return !player->failed;
 }
 
 static uint64_t number_in(const struct line *line, const json_value *object, const char *name) {
-  const json_value *value = json_member(object, name);
-  if (!json_is_number(value)) return 0;
-  return strtoull(json_source(line->document, line->text, value).text, NULL, 10);
+  const json_value *value = abp_json_member(object, name);
+  if (!abp_json_is_number(value)) return 0;
+  return strtoull(abp_json_source(line->document, line->text, value).text, NULL, 10);
 }
 
 static uint64_t number_of(const struct line *line, const char *name) {
@@ -126,8 +126,8 @@ static uint64_t number_of(const struct line *line, const char *name) {
 
 /* As the boundary reads what a peer says of a stream. */
 static uint64_t count_of(const struct line *line, const char *name) {
-  const json_value *value = json_member(line->document, name);
-  return value ? json_count(value) : 0;
+  const json_value *value = abp_json_member(line->document, name);
+  return value ? abp_json_count(value) : 0;
 }
 
 static uint32_t window_of(const struct line *line, const char *name) {
@@ -158,8 +158,9 @@ static size_t decode(struct json_slice hex, char *bytes, size_t room) {
 
 /* A text: a string or, if it contains NUL, {"hex": …}. Its text is NULL if there is none. */
 static struct json_slice text_of(struct player *player, struct line *line, const char *name) {
-  const json_value *value = json_member(line->document, name);
-  const struct json_slice text = json_string(value), hex = json_string(json_member(value, "hex"));
+  const json_value *value = abp_json_member(line->document, name);
+  const struct json_slice text = abp_json_string(value),
+                          hex = abp_json_string(abp_json_member(value, "hex"));
   if (text.text || !hex.text) return text;
   char *bytes = line->decoded_count < 3 ? malloc(hex.length / 2 + 1) : NULL;
   if (!bytes) return fail(player, 2, "out of memory"), text;
@@ -170,13 +171,13 @@ static struct json_slice text_of(struct player *player, struct line *line, const
 /* --- Playing an input ------------------------------------------------------------------------- */
 
 static abp_endpoint *create(struct player *player, const struct line *line) {
-  const json_value *about = json_member(line->document, "config");
+  const json_value *about = abp_json_member(line->document, "config");
   abp_config config = {.role = number_in(line, about, "role") ? ABP_APP : ABP_AGENT};
   for (size_t i = 0; i < sizeof CONFIG / sizeof *CONFIG; i++) {
     const uint32_t value = (uint32_t)number_in(line, about, CONFIG[i].name);
     memcpy((char *)&config + CONFIG[i].offset, &value, sizeof value);
   }
-  const struct json_slice seed = json_string(json_member(about, "seed"));
+  const struct json_slice seed = abp_json_string(abp_json_member(about, "seed"));
   if (!seed.text || decode(seed, (char *)config.seed, sizeof config.seed) != sizeof config.seed) {
     fail(player, 2, "this endpoint has no seed");
     return NULL;
@@ -188,7 +189,7 @@ static abp_endpoint *create(struct player *player, const struct line *line) {
 
 /* What the endpoint counted must be what was counted then. */
 static void compare_counts(struct player *player, const abp_endpoint *endpoint) {
-  const json_value *counts = json_member(player->line.document, "counts");
+  const json_value *counts = abp_json_member(player->line.document, "counts");
   for (size_t i = 0; i < sizeof COUNTERS / sizeof *COUNTERS; i++) {
     const char *name = COUNTERS[i].name;
     const uint64_t then = number_in(&player->line, counts, name);
@@ -371,9 +372,9 @@ static void play_input(struct player *player, uint32_t e, const char *name) {
 
 static void play_line(struct player *player) {
   const struct line *line = &player->line;
-  const struct json_slice input = json_string(json_member(line->document, "do")),
-                          action = json_string(json_member(line->document, "then"));
-  const json_value *status = json_member(line->document, "status");
+  const struct json_slice input = abp_json_string(abp_json_member(line->document, "do")),
+                          action = abp_json_string(abp_json_member(line->document, "then"));
+  const json_value *status = abp_json_member(line->document, "status");
   if (!input.text && !action.text && !status) return; /* it says that the recording ends here */
   const uint32_t e = u32_of(line, "e");
   if (!e || e >= MAX_ENDPOINTS) return fail(player, 2, "this names no endpoint");
@@ -383,7 +384,7 @@ static void play_line(struct player *player) {
     return fail(player, 2, "this follows no input of its endpoint");
   if (action.text) return compare_action(player, endpoint, action.text);
   compare_status(player,
-                 (int)strtol(json_source(line->document, line->text, status).text, NULL, 10));
+                 (int)strtol(abp_json_source(line->document, line->text, status).text, NULL, 10));
 }
 
 /* Returns the exit status. Closes the file. */

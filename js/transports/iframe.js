@@ -1,6 +1,6 @@
 /**
- * Window messages between a host page and its iframe; what js/transports/window.js says of them
- * holds here, too.
+ * Window messages between a host page and its iframe; what js/app/listen.js says of them holds
+ * here, too.
  */
 import { safely } from '../common/errors.js';
 import { listen } from './listen.js';

@@ -1,7 +1,8 @@
 /** What the shim knows of the parts that stand on it. */
+import type { ConnectionOptions } from '../app/connections.js';
 import type { Exposed, Interface } from '../app/expose.js';
 import type { Connection } from '../app/connection.js';
-import type { Capabilities, Entry } from '../app/registry.js';
+import type { Entry } from '../app/registry.js';
 import type { Call } from '../session/call.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { ObserverOptions } from '../session/observers.js';
@@ -30,9 +31,6 @@ export interface Manifest {
     requirements?: { type: string; description: string; resolution?: string }[];
   }[];
 }
-
-/** What an app of others' making can do. Its session lasts as long as an agent has one. */
-export type ForeignCapabilities = Capabilities & { end(reason?: string): Promise<void> };
 
 /** Makes events of what it observes. */
 export interface Tracing {
@@ -80,7 +78,8 @@ export interface Parts {
     Memory: new (connections: ReadonlySet<Connection>, rememberFor?: number, store?: any) => Memory;
   }>;
   foreign(): Promise<{
-    foreignCapabilities(abp: Interface, exposed: Exposed): ForeignCapabilities;
+    /** Puts what it can do in the place of the registry, in what connections are given. */
+    serveForeign(abp: Interface, exposed: Exposed, options: ConnectionOptions): void;
   }>;
   manifest(): Promise<{
     manifestOf(definition: { app: Manifest['app']; capabilities: object }): Manifest;

@@ -272,9 +272,9 @@ export const FAULTS = [
   {
     room: 'transports',
     promise: 'an app is not called by a page whose origin is not on its list',
-    file: 'js/transports/window.js',
-    from: 'if (!origins.has(origin)) refused?.(origin, event);\n    else heard',
-    to: 'heard',
+    file: 'js/app/listen.js',
+    from: 'if (origins.has(origin))',
+    to: 'if (origin)',
     by: 'tests/browser/trust.test.js',
   },
   {

@@ -219,6 +219,28 @@ describe('an app that was closed', () => {
     );
   });
 
+  test('leaves its origins to the next, also when it is closed again', async () => {
+    const first = serve();
+    first.close();
+    serve();
+    first.close();
+    assert.throws(() => serve(), { code: 'ALREADY_INITIALIZED' });
+  });
+
+  test('tells of nobody whom it would not have served', async () => {
+    const app = serve();
+    await app.ready;
+    app.close();
+    windowOf('https://other.example').hello('h');
+    const [open, stranger] = ['https://a.example', 'https://b.example'];
+    await serve({}, { origins: [open] }).ready;
+    windowOf(stranger).hello('h');
+    await until(() => told.length);
+    await nextTurn();
+    assert.equal(told.length, 1);
+    assert.ok(told[0].includes(stranger));
+  });
+
   test('leaves nothing that hears, but what tells that', async () => {
     const app = serve();
     await app.ready;

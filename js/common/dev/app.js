@@ -21,10 +21,10 @@ const MAX_REFUSED = 16;
 
 /**
  * Warns once of an agent of an origin that is not listed.
- * @param {string[]} origins those that are, as the app was given them
+ * @param {{ origins?: string[] }} options of the app
  * @param {string} origin its own
  */
-export function tellRefused(origins, origin) {
+export function tellRefused({ origins = [] }, origin) {
   const list = JSON.stringify([...origins, origin]);
   const text = `an agent from ${origin} was refused. To let it call this app: expose(app, { origins: ${list} }) (docs/errors.md#refused-origin)`;
   warnOnce(origin, text, origins, MAX_REFUSED);

@@ -12,6 +12,7 @@ import {
 import { partOf } from '../../../page/src/grace.js';
 import {
   AbpError,
+  invokeReportingErrors,
   reasonText,
   safely,
   saysCancelled,
@@ -31,15 +32,22 @@ import { requireJson } from '../../../schemas/src/describe.js';
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
 
 /**
- * The capabilities of an app of others' making that is exposed in its own page.
- * @param {unknown} abp its interface
- * @param {import('../../../../js/app/expose.js').Exposed} exposed
+ * Has the connections of an exposed app call one of others' making, in its own page.
+ * @type
+ *   {Awaited<ReturnType<import('../../../../js/types/parts.js').Parts['foreign']>>['serveForeign']}
  */
-export function foreignCapabilities(abp, exposed) {
+export function serveForeign(abp, exposed, options) {
   // It looks for the functions by which it reports where it was found.
   const own = /** @type {{ abp?: unknown } | undefined} */ (globalThis.window)?.abp === abp;
   const app = foreignApp(REPORTERS, own ? globalThis : { abp });
-  return new ForeignCapabilities(app, () => exposed.sessions);
+  const capabilities = new ForeignCapabilities(app, () => exposed.sessions);
+  const { onSessionEnd } = options;
+  options.registry = capabilities;
+  options.onSessionEnd = (session) => {
+    invokeReportingErrors(onSessionEnd, session);
+    // Its session lasts as long as an agent has one.
+    if (!exposed.sessions.length) void capabilities.end();
+  };
 }
 
 /**
@@ -93,7 +101,10 @@ export class ForeignCapabilities {
     if (this.#isForOne) this.#agents = () => [connection];
     const { first, endpoint } = connection;
     const receive = endpoint.receive.bind(endpoint);
-    /** The id of the `initialize` that waits: it is repeated until it is answered. @type {unknown} */
+    /**
+     * The id of the `initialize` that waits: it is repeated until it is answered.
+     * @type {unknown}
+     */
     let asked;
     endpoint.receive = (data, ports, via = first) => {
       if (via !== first || getOwn(data, 'type') !== TYPE_INITIALIZE)

@@ -169,7 +169,6 @@ export function invokeReportingErrors(callback, ...args) {
     return returned;
   } catch (error) {
     reportError(error);
-    return undefined;
   }
 }
 

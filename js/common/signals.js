@@ -41,29 +41,18 @@ export function followSignal(signal, reason) {
   return { controller, release: () => offAbort(signal, record) };
 }
 
-/** What the map holds must not change: copies of other versions read it. */
-const GRACES = Symbol.for('abp-bridge.graces');
-
 /**
- * The grace periods of handlers' signals, in ms, where they are not the default:
- * packages/page/src/grace.js says what they are for. A page may have several copies of this library,
- * and the signal of one may stop the pool of another, so the realm keeps them.
- * @returns {WeakMap<AbortSignal, number>}
+ * Where a pool has put a map into the realm, a `WeakMap<AbortSignal, { grace?: number }>`. It is
+ * given the signals of handlers, with the limits of their connections. A page may have several
+ * copies of this library, and the signal of one may stop the pool of another. What the map holds
+ * must not change: copies of other versions read it.
  */
-export function gracesOfSignals() {
-  const realm = /** @type {any} */ (globalThis);
-  return (realm[GRACES] ??= new WeakMap());
-}
+export const LIMITS = Symbol.for('abp-bridge.limits');
 
 /**
  * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the
  * other side gave.
  * @param {string} [reason] its message
- * @param {unknown} [cause] what ended the connection, if that is the reason
- * @returns {DOMException}
  */
-export const abortError = (reason, cause) =>
-  Object.assign(
-    new DOMException(reason ?? 'The operation was cancelled', 'AbortError'),
-    cause !== undefined && { cause },
-  );
+export const abortError = (reason) =>
+  new DOMException(reason ?? 'The operation was cancelled', 'AbortError');

@@ -5,7 +5,7 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
-import { abortError, gracesOfSignals, offAbort, onAbort } from '../common/signals.js';
+import { LIMITS, abortError, offAbort, onAbort } from '../common/signals.js';
 import { EMPTY, getOwn, limitOf, milliseconds } from '../common/values.js';
 import { failedBy, isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
@@ -252,8 +252,8 @@ export class Call {
    */
   get signal() {
     const controller = (this.ensureExtra().controller ??= new AbortController());
-    const grace = this.endpoint.limits?.grace;
-    if (grace) gracesOfSignals().set(controller.signal, grace);
+    // For a pool that has this signal's work.
+    /** @type {any} */ (globalThis)[LIMITS]?.set(controller.signal, this.endpoint.limits);
     if (this.aborted) controller.abort(abortError(this.reason));
     return controller.signal;
   }

@@ -25,9 +25,9 @@ export function iframeTransport(iframe, origin) {
     if (event.origin === origin) transport.receive(event.data, event.ports);
     else transport.stranger = event.origin;
   };
-  const transport = Object.assign(new Receiver(), {
+  const transport = /** @type {Receiver & { stranger?: string }} */ (new Receiver());
+  return Object.assign(transport, {
     carries: UPGRADABLE,
-    stranger: /** @type {string | undefined} */ (undefined),
     /** @type {import('./transport.js').Transport['post']} */
     post(message, transfer, kind) {
       const target = /** @type {any} */ (iframe.contentWindow);
@@ -37,11 +37,9 @@ export function iframeTransport(iframe, origin) {
       if (transport.stopped || (opaque && !isGreeting)) return;
       // A frame that has begun to load still shows an empty document of our own origin. Browsers
       // log what it is not meant for.
-      if (isGreeting && !opaque && safely(() => target?.origin ?? origin, origin) !== origin)
-        return;
+      if (isGreeting && !opaque && safely(() => target.origin ?? origin, origin) !== origin) return;
       target?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
     },
     end: listen([[globalThis, 'message', hear]]),
   });
-  return transport;
 }

@@ -10,7 +10,7 @@ export function ownerPort() {
   const scope = /** @type {any} */ (globalThis);
   return scope.DedicatedWorkerGlobalScope
     ? scope
-    : (scope.process?.getBuiltinModule?.('node:worker_threads').parentPort ?? undefined);
+    : scope.process?.getBuiltinModule?.('node:worker_threads').parentPort;
 }
 
 /**

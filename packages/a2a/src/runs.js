@@ -12,7 +12,7 @@ import {
   toErrorObject,
 } from '../../../js/common/errors.js';
 import { keptReport } from '../../../js/common/report.js';
-import { abortError, gracesOfSignals } from '../../../js/common/signals.js';
+import { LIMITS, abortError } from '../../../js/common/signals.js';
 import { isGenerator } from '../../../js/common/transfer.js';
 import { textOf } from '../../../js/common/values.js';
 import { readArtifact, readState } from './dialects.js';
@@ -153,7 +153,8 @@ export class ExecutorContext {
      * process is gone.
      */
     this.attempt = entry.replica.run?.attempt ?? 0;
-    if (parts.grace) gracesOfSignals().set(this.signal, parts.grace);
+    // For a pool that has this signal's work.
+    /** @type {any} */ (globalThis)[LIMITS]?.set(this.signal, { grace: parts.grace });
     // An earlier run may have left artifacts, to which this one can add.
     for (const { artifactId } of entry.task.artifacts)
       owner.table.artifact(owner.handle, run, artifactId, false);

@@ -7,7 +7,7 @@ import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { saysTimeout } from '../../../js/common/errors.js';
-import { abortError, gracesOfSignals } from '../../../js/common/signals.js';
+import { LIMITS, abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
 import { reportingTaskOf, taskOf } from './task-progress.js';
@@ -121,14 +121,15 @@ export class ReceivedCall {
   get signal() {
     // Most handlers never read it.
     const controller = (this.#controller ??= new AbortController());
-    const { grace } = this.#peer;
-    if (grace) gracesOfSignals().set(controller.signal, grace);
+    // For a pool that has this signal's work.
+    /** @type {any} */ (globalThis)[LIMITS]?.set(controller.signal, { grace: this.#peer.grace });
     if (this.aborted) this.#fire();
     return controller.signal;
   }
 
   #fire() {
-    this.#controller?.abort(abortError(this.reason, this.#cause));
+    const cause = this.#cause;
+    this.#controller?.abort(Object.assign(abortError(this.reason), cause && { cause }));
   }
 
   /**

@@ -37,7 +37,7 @@ import {
 } from '../../../js/common/errors.js';
 import { requireForm, requireOptions } from '../../../js/common/check-options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
-import { abortError, gracesOfSignals, offAbort, onAbort } from '../../../js/common/signals.js';
+import { LIMITS, abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { breatherOf } from '../../../js/common/breathe.js';
 import { latestOf } from '../../../js/common/latest.js';
@@ -112,6 +112,13 @@ const TASK_OPTIONS = { progress: 'a function', signal: 'an AbortSignal', token: 
  */
 const LAST_WORDS = 100;
 
+const realm = /** @type {any} */ (globalThis);
+/**
+ * The limits of the connections that handlers' signals belong to.
+ * @type {WeakMap<AbortSignal, { grace?: number } | undefined>}
+ */
+const limitsOf = (realm[LIMITS] ??= new WeakMap());
+
 /** The number of processors; Node has no `navigator` before 21. */
 const processors = () =>
   globalThis.navigator?.hardwareConcurrency ??
@@ -185,8 +192,8 @@ class Task extends Inflow {
 
   /** Ms that it has to stop by itself. */
   get grace() {
-    const grace = this.signal && gracesOfSignals().get(this.signal);
-    return Math.min(this.pool.options.grace, partOf(APP, { grace }));
+    const limits = this.signal && limitsOf.get(this.signal);
+    return Math.min(this.pool.options.grace, partOf(APP, limits));
   }
 
   handleEvent() {

@@ -1,6 +1,6 @@
 // A host that calls an app in its iframe, on another site, or in its workers, and tells of each
 // call what it was told.
-import { gracesOfSignals } from '/js/common/signals.js';
+import { LIMITS } from '/js/common/signals.js';
 import { connect, expose } from '/packages/main/src/index.js';
 import { createHost } from '/packages/mcp-apps/src/index.js';
 import { pool } from '/packages/workers/src/pool.js';
@@ -49,7 +49,7 @@ const OPENERS = {
         place.write({ key: params.key, at: 'passes' });
         // Nothing is terminated: nobody could tell when that has happened.
         const signal = AbortSignal.any([context.signal]);
-        gracesOfSignals().set(signal, 2 * LONG);
+        globalThis[LIMITS].set(signal, { grace: 2 * LONG });
         return run(params, { signal, token: context.token, progress: context.progress });
       };
       return [name, passOn];

@@ -1,6 +1,6 @@
 // The worker of the benchmark: a bare echo, and tasks that compute.
 import { serve } from '../../src/pool.js';
-import { ownerPort } from '../../../../js/transports/worker.js';
+import { ownerPort } from '../../../../js/transports/owners.js';
 
 const port = ownerPort();
 port.addEventListener('message', ({ data }) => data === 'ping' && port.postMessage('pong'));

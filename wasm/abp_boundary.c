@@ -279,31 +279,38 @@ const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t 
       .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
   return abp_print(ep, &of, &body, now, &printed);
 }
-/* What is said of a call that ended so. In the scratch: its response, then the reason, if there is
- * one (else -1). `how`: 1 it expired, 2 it may run twice. */
+/* How a call ended that print_response() or failure() is about, and what is known of it. `how`: 1
+ * it expired, 2 it may run twice. */
+static abp_action ending;
+static abp_told told;
+ONE_COPY static void set_ending(abp_kind kind, uint32_t arg, abp_fate fate, uint32_t how) {
+  ending.kind = kind;
+  ending.arg = arg;
+  ending.fate = fate;
+  told = (abp_told){.expired = (int)(how & 1), .repeatable = (int)(how & 2)};
+}
+/* What is said of it. In the scratch: its response, then the reason, if there is one (else -1). */
 EXPORT("print_response")
 const char *print_response(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
                            uint32_t response_length, int32_t reason_length, uint32_t how) {
-  const abp_action of = {.kind = kind, .arg = arg, .fate = fate};
-  const abp_told told = {response_length ? buffer : NULL,
-                         response_length,
-                         reason_length < 0 ? NULL : buffer + response_length,
-                         reason_length < 0 ? 0 : (size_t)reason_length,
-                         (int)(how & 1),
-                         (int)(how & 2)};
-  return abp_print_response(ep, &of, &told, &printed);
+  set_ending(kind, arg, fate, how);
+  if (response_length) told.response = buffer;
+  told.response_length = response_length;
+  if (reason_length >= 0) {
+    told.reason = buffer + response_length;
+    told.reason_length = (size_t)reason_length;
+  }
+  return abp_print_response(ep, &ending, &told, &printed);
 }
 /* The same as a number: `theirs` is that of the response, 0 if there is none. `how`, too: 4 there
  * is a reason, 8 that is not empty. */
 EXPORT("failure")
 abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
                     abp_failure theirs, uint32_t how) {
-  const abp_action of = {.kind = kind, .arg = arg, .fate = fate};
-  const abp_told told = {.reason = how & 4 ? "" : NULL,
-                         .reason_length = how >> 3 & 1,
-                         .expired = (int)(how & 1),
-                         .repeatable = (int)(how & 2)};
-  return abp_failure_told(ep, &of, &told, theirs);
+  set_ending(kind, arg, fate, how);
+  if (how & 4) told.reason = "";
+  told.reason_length = how >> 3 & 1;
+  return abp_failure_told(ep, &ending, &told, theirs);
 }
 /* The texts of an error, terminated; empty if there is no such error. */
 EXPORT("error_name") const char *error_name(uint32_t error) { return abp_error_name((int)error); }

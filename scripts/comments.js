@@ -19,6 +19,7 @@ const FOLDED = new RegExp(`[^\\s*/].*\\s@(${TAGS})\\b`);
 function mistakeIn(line, comment) {
   // An address cannot be broken.
   if (line.length > WIDTH && !comment.includes('://')) return `Ends behind column ${WIDTH}.`;
+  if (comment.includes('prettier-ignore')) return 'Keeps Prettier away.';
   return FOLDED.test(comment.replaceAll(/`[^`]*`/g, ''))
     ? 'Has a tag that begins no line.'
     : undefined;

@@ -114,12 +114,11 @@ function typeOf(property) {
   return checker.getNonNullableType(checker.getTypeOfSymbolAtLocation(property, at));
 }
 
-/** Characters of a line, and of one that Prettier leaves as it is. */
-const WIDTH = 130;
-const FORMATTED = 100;
+/** Characters of a line, for Prettier. */
+const WIDTH = 100;
 
 /**
- * The kinds of a type, as code: in one line if that fits, or else in as few as they need.
+ * The kinds of a type, as Prettier writes them: in one line if that fits, or else in one each.
  * @param {ts.Type} type
  * @param {ts.Type[]} others the names of those that are looked at elsewhere
  * @param {string} head what stands before them
@@ -135,13 +134,8 @@ function codeOf(type, others, head) {
     .map(([name, kind]) => `${name}: '${kind}',`)
     .sort();
   const line = `\n${head}{ ${each.join(' ').slice(0, -1)} }`;
-  if (`${line.trim()};`.length <= FORMATTED) return line;
-  const lines = [''];
-  for (const one of each) {
-    if (`  ${lines.at(-1)} ${one}`.length > WIDTH) lines.push('');
-    lines.push(`${lines.pop()} ${one}`.trim());
-  }
-  return `\n// prettier-ignore\n${head}{\n${lines.map((line) => `  ${line}\n`).join('')}}`;
+  if (`${line.trim()};`.length <= WIDTH) return line;
+  return `\n${head}{\n${each.map((one) => `  ${one}\n`).join('')}}`;
 }
 
 const stale = [];

@@ -133,18 +133,18 @@ function* exportsOf(files, numbers) {
 }
 
 /** Parts of a list or an object as its lines. */
-const linesOf = (parts) =>
-  parts
-    .map((part) => `${part},`)
-    .join(' ')
-    .replace(/(.{1,98})( |$)/g, '  $1\n');
+const linesOf = (parts) => parts.map((part) => `  ${part},\n`).join('');
 
-/** Texts as the lines of a list. */
-const listOf = (texts) => linesOf(texts.map((text) => `'${text}'`));
+/** Texts as a constant, as Prettier writes it: in one line if that fits. */
+function listOf(as, texts, [open, close] = ['[', ']']) {
+  const quoted = texts.map((text) => `'${text}'`);
+  const line = `export const ${as} = ${open}${quoted.join(', ')}${close};`;
+  return line.length <= 100 ? line : `export const ${as} = ${open}\n${linesOf(quoted)}${close};`;
+}
 
 /** An object as a constant. */
 const tableOf = (as, entries) =>
-  `// prettier-ignore\nexport const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
+  `export const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
 
 /** Handles, the numbers of calls and of failures are 0 where there is none. */
 const brand = (type) =>
@@ -192,11 +192,15 @@ function generate(name) {
       );
     }),
     ...Object.entries(words).map(([as, type]) => {
-      const list = listOf(namesOf(headers[0], type));
-      return `\n/** By ${type}, as they stand on the wire. */\n// prettier-ignore\nexport const ${as} = /** @type {any[]} */ ([\n${list}]);`;
+      const any = ['/** @type {any[]} */ ([', '])'];
+      const list = listOf(as, namesOf(headers[0], type), any);
+      return `\n/** By ${type}, as they stand on the wire. */\n${list}`;
     }),
     `
-/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>${kept}>} Config */
+/**
+ * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * @typedef {Partial<Record<keyof typeof CONFIG, number>${kept}>} Config
+ */
 
 /**
  * What the module exports; ${boundary.at(-1)} says what each means.
@@ -230,8 +234,7 @@ ${text}
 function generateNames(name) {
   const { headers, names, fields } = MODULES[name];
   const [header] = headers;
-  const constant = (as, texts) =>
-    `// prettier-ignore\nexport const ${as} = [\n${listOf(texts)}];\n`;
+  const constant = (as, texts) => `${listOf(as, texts)}\n`;
   const lists = Object.entries(names).map(
     ([as, type]) => `/** By ${type}. */\n${constant(as, namesOf(header, type))}`,
   );

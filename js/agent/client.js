@@ -72,19 +72,38 @@ const FEATURES = /** @type {const} */ ([
 const EARLY = 1000;
 
 /** @type {Kinds<CallOptions, 'callId' | 'progressToken'>} */
-// prettier-ignore
 const CALL_OPTIONS = {
-  callId: 'anything', highWaterMark: 'a number', idempotencyKey: 'a string', input: 'an object', onProgress: 'a function',
-  progressToken: 'anything', retry: 'a boolean or an object of numbers', signal: 'an AbortSignal', timeout: 'a number',
+  callId: 'anything',
+  highWaterMark: 'a number',
+  idempotencyKey: 'a string',
+  input: 'an object',
+  onProgress: 'a function',
+  progressToken: 'anything',
+  retry: 'a boolean or an object of numbers',
+  signal: 'an AbortSignal',
+  timeout: 'a number',
   transfer: 'an object',
 };
 /** @type {Kinds<ConnectOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  agent: 'an object', allowedRequests: 'an object', debug: 'a boolean', limits: 'an object of numbers',
-  onCapabilitiesChanged: 'a function', onDisconnect: 'a function', onElicitation: 'a function', onNotification: 'a function',
-  onProgress: 'a function', onReconnect: 'a function', origin: 'a string', owner: 'a string', reconnect: 'a boolean or an object',
-  recorder: 'an object', requestedCapabilities: 'an object', signal: 'an AbortSignal', timeout: 'a number', trace: 'a function',
+  agent: 'an object',
+  allowedRequests: 'an object',
+  debug: 'a boolean',
+  limits: 'an object of numbers',
+  onCapabilitiesChanged: 'a function',
+  onDisconnect: 'a function',
+  onElicitation: 'a function',
+  onNotification: 'a function',
+  onProgress: 'a function',
+  onReconnect: 'a function',
+  origin: 'a string',
+  owner: 'a string',
+  reconnect: 'a boolean or an object',
+  recorder: 'an object',
+  requestedCapabilities: 'an object',
+  signal: 'an AbortSignal',
+  timeout: 'a number',
+  trace: 'a function',
   upgrade: '"frames", "none" or "port"',
 };
 

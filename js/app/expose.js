@@ -65,11 +65,19 @@ export const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
 /** @type {import('../common/check-options.js').Kinds<ExposeOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  debug: 'a boolean', keys: 'an object', limits: 'an object of numbers', onSession: 'a function', onSessionEnd: 'a function',
-  origins: 'an object', port: 'an object', recorder: 'an object', restart: 'a boolean', trace: 'a function',
-  upgrade: '"frames" or "none"', webmcp: 'a function',
+  debug: 'a boolean',
+  keys: 'an object',
+  limits: 'an object of numbers',
+  onSession: 'a function',
+  onSessionEnd: 'a function',
+  origins: 'an object',
+  port: 'an object',
+  recorder: 'an object',
+  restart: 'a boolean',
+  trace: 'a function',
+  upgrade: '"frames" or "none"',
+  webmcp: 'a function',
 };
 
 /** An app that agents can call, as `expose` returns it. */

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 2117469405;
+export const ABI = 1880015714;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -177,20 +177,41 @@ export const BODY_TIMEOUT_MS = 48;
 export const BODY_INPUT = 52;
 
 /** Where the fields of abp_config lie, in bytes. */
-// prettier-ignore
 export const CONFIG = {
-  role: 0, seed: 4, features: 20, maxCalls: 24, maxConcurrent: 28, remembered: 32, rememberFor: 36,
-  grace: 40, maxIdLength: 44, maxControlLength: 48, heartbeat: 52, probe: 56, restart: 60, foreign:
-  64, firstNumber: 68, streamChunks: 72, streamBytes: 76,
+  role: 0,
+  seed: 4,
+  features: 20,
+  maxCalls: 24,
+  maxConcurrent: 28,
+  remembered: 32,
+  rememberFor: 36,
+  grace: 40,
+  maxIdLength: 44,
+  maxControlLength: 48,
+  heartbeat: 52,
+  probe: 56,
+  restart: 60,
+  foreign: 64,
+  firstNumber: 68,
+  streamChunks: 72,
+  streamBytes: 76,
 };
 
 /** By abp_fate, as they stand on the wire. */
-// prettier-ignore
 export const FATES = /** @type {any[]} */ ([
-  'none', 'unstarted', 'stopped', 'finished', 'running', 'unknown', 'failed',
+  'none',
+  'unstarted',
+  'stopped',
+  'finished',
+  'running',
+  'unknown',
+  'failed',
 ]);
 
-/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number> & { role: Role }>} Config */
+/**
+ * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * @typedef {Partial<Record<keyof typeof CONFIG, number> & { role: Role }>} Config
+ */
 
 /**
  * What the module exports; wasm/abp_boundary.c says what each means.

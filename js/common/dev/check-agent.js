@@ -19,9 +19,11 @@ import { warnOfUnread } from './unread-options.js';
 /** @import { Kinds } from '../check-options.js' */
 
 /** The kinds of `Reconnecting` in js/agent/retry.js */
-// prettier-ignore
 const RECONNECTING = {
-  attempts: 'a number', delay: 'a number', maxDelay: 'a number', reload: 'a boolean or a function',
+  attempts: 'a number',
+  delay: 'a number',
+  maxDelay: 'a number',
+  reload: 'a boolean or a function',
 };
 
 /**

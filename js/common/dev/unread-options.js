@@ -5,11 +5,19 @@ import { warnOnce } from '../warnings.js';
 /** @import { Kinds } from '../check-options.js' */
 
 /** The kinds of `Limits` in js/driver/abp-core.js */
-// prettier-ignore
 const LIMITS = {
-  firstNumber: 'a number', grace: 'a number', heartbeat: 'a number', maxCalls: 'a number', maxConcurrent: 'a number',
-  maxControlLength: 'a number', maxIdLength: 'a number', probe: 'a number', rememberFor: 'a number', remembered: 'a number',
-  streamBytes: 'a number', streamChunks: 'a number',
+  firstNumber: 'a number',
+  grace: 'a number',
+  heartbeat: 'a number',
+  maxCalls: 'a number',
+  maxConcurrent: 'a number',
+  maxControlLength: 'a number',
+  maxIdLength: 'a number',
+  probe: 'a number',
+  rememberFor: 'a number',
+  remembered: 'a number',
+  streamBytes: 'a number',
+  streamChunks: 'a number',
 };
 
 /**

@@ -67,16 +67,28 @@ import { ready } from './tasks-core.js';
 
 const WHO = 'createTaskClient';
 /** @type {import('../../../js/common/check-options.js').Kinds<ClientLimits>} */
-// prettier-ignore
 const LIMITS = {
-  grace: 'a number', linger: 'a number', maxArtifacts: 'a number', maxBody: 'a number', maxEvent: 'a number',
-  maxQueue: 'a number', maxTask: 'a number', maxTasks: 'a number', outage: 'a number', retry: 'a number', timeout: 'a number',
+  grace: 'a number',
+  linger: 'a number',
+  maxArtifacts: 'a number',
+  maxBody: 'a number',
+  maxEvent: 'a number',
+  maxQueue: 'a number',
+  maxTask: 'a number',
+  maxTasks: 'a number',
+  outage: 'a number',
+  retry: 'a number',
+  timeout: 'a number',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<ClientOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  endpoints: 'a function or an object', extensions: 'an object', fetch: 'a function', headers: 'an object',
-  limits: 'an object of numbers', onDropped: 'a function', version: '"0.3", "1.0" or "gem"',
+  endpoints: 'a function or an object',
+  extensions: 'an object',
+  fetch: 'a function',
+  headers: 'an object',
+  limits: 'an object of numbers',
+  onDropped: 'a function',
+  version: '"0.3", "1.0" or "gem"',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<SendOptions>} */
 const SEND_OPTIONS = { configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal' };

@@ -343,17 +343,31 @@ export const createTaskServer = (agent, options = {}) => new TaskServer(agent, o
  * @type {import('../../../js/common/check-options.js').Kinds<import('./tasks-core.js').TaskLimits
  *   & ServerLimits>}
  */
-// prettier-ignore
 const LIMITS = {
-  maxAnswer: 'a number', maxArtifacts: 'a number', maxStored: 'a number', maxTask: 'a number', maxTasks: 'a number',
-  rememberFor: 'a number', remembered: 'a number',
+  maxAnswer: 'a number',
+  maxArtifacts: 'a number',
+  maxStored: 'a number',
+  maxTask: 'a number',
+  maxTasks: 'a number',
+  rememberFor: 'a number',
+  remembered: 'a number',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<TaskServerOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  authorize: 'a function', grace: 'a number', hosts: '"*" or an object', keepAlive: 'a number', limits: 'an object of numbers',
-  maxBacklog: 'a number', maxRequest: 'a number', maxUnread: 'a number', origins: '"*" or an object', push: 'an object',
-  repeats: 'a boolean', replyTimeout: 'a number', store: 'an object', telemetry: 'an object',
+  authorize: 'a function',
+  grace: 'a number',
+  hosts: '"*" or an object',
+  keepAlive: 'a number',
+  limits: 'an object of numbers',
+  maxBacklog: 'a number',
+  maxRequest: 'a number',
+  maxUnread: 'a number',
+  origins: '"*" or an object',
+  push: 'an object',
+  repeats: 'a boolean',
+  replyTimeout: 'a number',
+  store: 'an object',
+  telemetry: 'an object',
 };
 
 /** @type {import('../../../js/common/check-options.js').Kinds<Agent>} */

@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1866039736;
+export const ABI = 243825120;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -89,13 +89,24 @@ export const TASKS_DEFAULT_RETRY_MS = 1000;
 export const TASKS_DEFAULT_OUTAGE_MS = 60000;
 
 /** Where the fields of abp_tasks_config lie, in bytes. */
-// prettier-ignore
 export const CONFIG = {
-  seed: 0, maxTasks: 16, maxArtifacts: 20, remembered: 24, rememberFor: 28, maxIdLength: 32,
-  commits: 36, grace: 40, linger: 44, retry: 48, outage: 52,
+  seed: 0,
+  maxTasks: 16,
+  maxArtifacts: 20,
+  remembered: 24,
+  rememberFor: 28,
+  maxIdLength: 32,
+  commits: 36,
+  grace: 40,
+  linger: 44,
+  retry: 48,
+  outage: 52,
 };
 
-/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config */
+/**
+ * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config
+ */
 
 /**
  * What the module exports; wasm/tasks_boundary.c says what each means.

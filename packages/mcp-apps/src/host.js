@@ -154,13 +154,28 @@ export async function createHost(target, options) {
 }
 
 /** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  context: 'an object', host: 'an object', limits: 'an object of numbers', listChanged: 'a boolean', listed: 'an object',
-  onClose: 'a function', onCreateMessage: 'a function', onDisplayMode: 'a function', onDownloadFile: 'a function',
-  onLog: 'a function', onMessage: 'a function', onModelContext: 'a function', onOpenLink: 'a function',
-  onRequestTeardown: 'a function', onSize: 'a function', resource: 'an object', sandbox: 'a string or a function',
-  server: 'a function or an object', signal: 'an AbortSignal', state: 'anything', timeout: 'a number',
+  context: 'an object',
+  host: 'an object',
+  limits: 'an object of numbers',
+  listChanged: 'a boolean',
+  listed: 'an object',
+  onClose: 'a function',
+  onCreateMessage: 'a function',
+  onDisplayMode: 'a function',
+  onDownloadFile: 'a function',
+  onLog: 'a function',
+  onMessage: 'a function',
+  onModelContext: 'a function',
+  onOpenLink: 'a function',
+  onRequestTeardown: 'a function',
+  onSize: 'a function',
+  resource: 'an object',
+  sandbox: 'a string or a function',
+  server: 'a function or an object',
+  signal: 'an AbortSignal',
+  state: 'anything',
+  timeout: 'a number',
   upgrade: '"frames" or "none"',
 };
 

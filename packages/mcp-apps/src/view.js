@@ -27,12 +27,24 @@ const EVENTS = /** @type {const} */ ({
 });
 
 /** @type {import('../../../js/common/check-options.js').Kinds<ViewOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  app: 'an object', autoResize: 'a boolean', displayModes: 'an object', limits: 'an object of numbers',
-  onContextChange: 'a function', onNotification: 'a function', onTeardown: 'a function', onToolCancelled: 'a function',
-  onToolInput: 'a function', onToolInputPartial: 'a function', onToolResult: 'a function', origins: 'an object',
-  signal: 'an AbortSignal', stateKey: 'a string', timeout: 'a number', tools: 'an object', transport: 'an object',
+  app: 'an object',
+  autoResize: 'a boolean',
+  displayModes: 'an object',
+  limits: 'an object of numbers',
+  onContextChange: 'a function',
+  onNotification: 'a function',
+  onTeardown: 'a function',
+  onToolCancelled: 'a function',
+  onToolInput: 'a function',
+  onToolInputPartial: 'a function',
+  onToolResult: 'a function',
+  origins: 'an object',
+  signal: 'an AbortSignal',
+  stateKey: 'a string',
+  timeout: 'a number',
+  tools: 'an object',
+  transport: 'an object',
   upgrade: '"frames" or "none"',
 };
 

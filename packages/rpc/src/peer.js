@@ -152,17 +152,27 @@ const UNSTARTED = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
 export const createPeer = (transport, options) => new Peer(transport, options);
 
 /** @type {import('../../../js/common/check-options.js').Kinds<PeerOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  dialect: '"acp", "lsp" or "mcp"', limits: 'an object of numbers', onNotification: 'a function', onRequest: 'a function',
-  start: 'a boolean', trace: 'a function',
+  dialect: '"acp", "lsp" or "mcp"',
+  limits: 'an object of numbers',
+  onNotification: 'a function',
+  onRequest: 'a function',
+  start: 'a boolean',
+  trace: 'a function',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<RequestOptions>} */
-// prettier-ignore
 const REQUEST_OPTIONS = {
-  maxTotalTimeout: 'a number', onCancelled: 'a function', onInputRequired: 'a function', onPartialResult: 'a function',
-  onProgress: 'a function', onTagged: 'a function', resetTimeoutOnProgress: 'a boolean', signal: 'an AbortSignal',
-  timeout: 'a number', transfer: 'an object', wait: 'a boolean',
+  maxTotalTimeout: 'a number',
+  onCancelled: 'a function',
+  onInputRequired: 'a function',
+  onPartialResult: 'a function',
+  onProgress: 'a function',
+  onTagged: 'a function',
+  resetTimeoutOnProgress: 'a boolean',
+  signal: 'an AbortSignal',
+  timeout: 'a number',
+  transfer: 'an object',
+  wait: 'a boolean',
 };
 
 /**

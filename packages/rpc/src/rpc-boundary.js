@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 2135796632;
+export const ABI = 60779298;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -67,13 +67,22 @@ export const STOP_WITHDRAWS = /** @type {StopWord} */ (5);
 export const STOP_WORDS = /** @type {StopWord} */ (6);
 
 /** Where the fields of abp_peer_config lie, in bytes. */
-// prettier-ignore
 export const CONFIG = {
-  dialect: 0, seed: 4, maxCalls: 20, maxConcurrent: 24, remembered: 28, rememberFor: 32, grace: 36,
-  maxIdLength: 40, firstNumber: 44,
+  dialect: 0,
+  seed: 4,
+  maxCalls: 20,
+  maxConcurrent: 24,
+  remembered: 28,
+  rememberFor: 32,
+  grace: 36,
+  maxIdLength: 40,
+  firstNumber: 44,
 };
 
-/** What JavaScript fills in of a configuration; absent fields are the defaults. @typedef {Partial<Record<keyof typeof CONFIG, number> & { dialect: Dialect }>} Config */
+/**
+ * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * @typedef {Partial<Record<keyof typeof CONFIG, number> & { dialect: Dialect }>} Config
+ */
 
 /**
  * What the module exports; wasm/rpc_boundary.c says what each means.

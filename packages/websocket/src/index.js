@@ -81,9 +81,11 @@ const TOO_LONG = 4009;
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
 /** @type {import('../../../js/common/check-options.js').Kinds<SocketOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  maxLength: 'a number', maxUnsent: 'a number', store: 'a function', storeAbove: 'a number',
+  maxLength: 'a number',
+  maxUnsent: 'a number',
+  store: 'a function',
+  storeAbove: 'a number',
 };
 
 class WebSocketTransport extends Receiver {

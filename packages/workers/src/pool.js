@@ -100,9 +100,11 @@ export { AbpError, Token, transfer };
 export const pool = (start, options) => new Pool(start, options);
 
 /** @type {import('../../../js/common/check-options.js').Kinds<PoolOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  grace: 'a number', maxWaiting: 'a number', size: 'a number', timeout: 'a number',
+  grace: 'a number',
+  maxWaiting: 'a number',
+  size: 'a number',
+  timeout: 'a number',
 };
 /** @type {import('../../../js/common/check-options.js').Kinds<TaskOptions>} */
 const TASK_OPTIONS = { progress: 'a function', signal: 'an AbortSignal', token: 'an object' };

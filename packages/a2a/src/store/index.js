@@ -68,9 +68,12 @@ export { openTelemetry } from './telemetry.js';
  */
 
 /** @type {import('../../../../js/common/check-options.js').Kinds<TaskStoreOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  backend: 'an object', maxOutbox: 'a number', onOrphan: '"fail" or "rerun"', retention: 'a number', saveRequest: 'a function',
+  backend: 'an object',
+  maxOutbox: 'a number',
+  onOrphan: '"fail" or "rerun"',
+  retention: 'a number',
+  saveRequest: 'a function',
   term: 'a number',
 };
 

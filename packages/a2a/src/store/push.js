@@ -42,9 +42,13 @@ const encoder = new TextEncoder();
  */
 
 /** @type {import('../../../../js/common/check-options.js').Kinds<PushOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  allowPrivate: 'a boolean', attempts: 'a number', retry: 'a number', secret: 'a string', sign: 'a function', timeout: 'a number',
+  allowPrivate: 'a boolean',
+  attempts: 'a number',
+  retry: 'a number',
+  secret: 'a string',
+  sign: 'a function',
+  timeout: 'a number',
 };
 
 /**

@@ -32,9 +32,12 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  */
 
 /** @type {import('../../../../js/common/check-options.js').Kinds<DiscoverOptions>} */
-// prettier-ignore
 const OPTIONS = {
-  allowPrivate: 'a boolean', lookup: 'a function', sameOrigin: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
+  allowPrivate: 'a boolean',
+  lookup: 'a function',
+  sameOrigin: 'a boolean',
+  signal: 'an AbortSignal',
+  timeout: 'a number',
 };
 
 /**

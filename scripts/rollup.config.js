@@ -20,7 +20,7 @@ const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/
  * own.
  */
 const LATER = {
-  'app-parts': 'app/questions packages/schemas/src/checked',
+  'app-parts': 'app/goes-on app/questions packages/schemas/src/checked',
   development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
     common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/answers agent/retry session/cancel-answer session/capability-support',

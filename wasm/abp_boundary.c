@@ -325,9 +325,6 @@ EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, abp_call call) {
   return scratch(ABP_SCRATCH_BYTES) ? (uint32_t)abp_id_text(ep, call, buffer, ABP_SCRATCH_BYTES)
                                     : 0;
 }
-EXPORT("number") abp_call_number number(abp_endpoint *ep, abp_call call) {
-  return abp_number(ep, call);
-}
 EXPORT("features") uint32_t features(abp_endpoint *ep) { return abp_features(ep); }
 EXPORT("state") abp_session state(abp_endpoint *ep) { return abp_session_state(ep); }
 EXPORT("count") uint32_t count(abp_endpoint *ep, abp_counter counter) {

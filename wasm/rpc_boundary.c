@@ -75,9 +75,6 @@ abp_packed request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uin
   abp_call call;
   return first(peer, abp_peer_request(peer, timeout_ms, longest_ms, flags, parent, &call));
 }
-EXPORT("number") abp_call_number number(abp_peer *peer, abp_call call) {
-  return abp_peer_number(peer, call);
-}
 /* The reason is in the scratch; length 0 is none. */
 EXPORT("cancel") abp_packed cancel(abp_peer *peer, abp_call call, uint32_t reason_length) {
   return first(peer, abp_peer_cancel(peer, call, reason_length ? buffer : NULL, reason_length));

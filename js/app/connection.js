@@ -5,7 +5,8 @@ import { cloneOf } from '../common/copy.js';
 import { getOwn } from '../common/values.js';
 import { OUTCOME, checkedProgress } from '../wire/messages.js';
 import { contextOf } from './context.js';
-import { beginAfter, complete, runHandler } from './handler.js';
+import { complete, runHandler } from './handler.js';
+import { beginAfter } from './waits.js';
 import { portTransport } from '../transports/port.js';
 import { sessionOf } from './session-of.js';
 
@@ -234,6 +235,6 @@ export class Connection {
     const checked = checkedProgress('notifyProgress', info);
     if (!checked || !this.endpoint.has(abp.PROGRESS)) return;
     const { operationId, ...said } = checked;
-    this.endpoint.line.progress(said, operationId ?? null, 0);
+    this.endpoint.line.progress(said, operationId ?? null);
   }
 }

@@ -46,7 +46,7 @@ const MEMBERS = {
       const { x, pointer } = endpoint.core;
       if (endpoint.failed || !x.progress_wanted(pointer, handle)) return;
       endpoint.observe?.('progress', call, last);
-      endpoint.line.progress(last, call.options.progress, handle);
+      endpoint.line.progress(last, call.options.progress, call);
     });
     extra.reports.add(checked);
   },

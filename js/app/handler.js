@@ -2,7 +2,6 @@
 import * as abp from '../driver/abp-boundary.js';
 import { due, inAnotherTurn } from '../common/breathe.js';
 import { tell } from '../common/development.js';
-import { safely } from '../common/errors.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { EMPTY, getOwn } from '../common/values.js';
 import { readResponse } from '../wire/messages.js';
@@ -76,35 +75,14 @@ async function conclude(call, value, response) {
     if (response.success && endpoint.prepare && !call.resolve)
       response.data = await endpoint.prepare(response.data, call);
   }
-  if (getOwn(response.metadata, 'outcome') === 'running')
-    response = await goOn(call, response, value);
-  settle(call, response, value);
-}
-
-/**
- * What a handler called goes on, and says what becomes of it. The caller is told that now, and the
- * core then.
- * @param {Call} call
- * @param {any} response what the handler has given: its outcome is `running`
- * @param {any} value what was returned or thrown, which may have `settled`
- * @returns {Promise<any>} the response, in the end
- */
-async function goOn(call, response, value) {
-  const extra = call.ensureExtra();
-  extra.goesOn = true;
-  const settled = safely(() => value.settled);
-  // The core knows a call to this app by itself.
-  if (!settled) {
-    extra.report ??= extra.lateReport;
-    return response;
+  if (getOwn(response.metadata, 'outcome') === 'running') {
+    call.ensureExtra().goesOn = true;
+    response = await import('./goes-on.js').then(
+      ({ goOn }) => goOn(call, response, value),
+      () => response,
+    );
   }
-  call.given = response;
-  call.feed(call.endpoint.core.x.goes_on);
-  const { report, outcome = 'unknown' } = await Promise.resolve(settled)
-    .then(({ report, outcome }) => ({ report, outcome }))
-    .catch(() => EMPTY);
-  extra.report ??= report;
-  return { ...response, cancelled: true, metadata: { ...response.metadata, outcome } };
+  settle(call, response, value);
 }
 
 /**
@@ -212,34 +190,4 @@ function answeredEarly(call) {
 function listenForCancel({ endpoint, name }) {
   endpoint.late = () => tell((dev) => dev.warnOfHandler(name, 'deaf'));
   inAnotherTurn(() => (endpoint.late = undefined));
-}
-
-/**
- * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it
- * never ran.
- * @template T
- * @param {Call} call
- * @param {Promise<T>} needed
- * @param {(needed: T) => unknown} begin
- * @returns {Promise<unknown>} what `begin` returns
- */
-export async function beginAfter(call, needed, begin) {
-  call.postpone();
-  const value = await needed;
-  // Then it has ended, and nobody waits for this.
-  if (!call.beginWork()) throw call.signal.reason;
-  return begin(value);
-}
-
-/**
- * Resolves when the handler of a call has returned, and the core knows of it.
- * @param {Call} call
- * @returns {Promise<void>}
- */
-export function returnOf(call) {
-  const extra = call.ensureExtra();
-  return (extra.returned ??= new Promise((resolve) => {
-    if (call.hasEnded) resolve();
-    else extra.onReturn = resolve;
-  }));
 }

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1880015714;
+export const ABI = 1071025915;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -271,7 +271,6 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(error: number) => number} error_message
  * @property {(ep: Pointer<'abp_endpoint'>, status: number, parent: number) => ErrorCode} status_error
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text
- * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => CallNumber} number
  * @property {(ep: Pointer<'abp_endpoint'>) => number} features
  * @property {(ep: Pointer<'abp_endpoint'>) => Session} state
  * @property {(ep: Pointer<'abp_endpoint'>, counter: Counter) => number} count

@@ -21,7 +21,6 @@ export const outOfMemory = () =>
  *   destroy: (pointer: Pointer<T>) => Pointer<T>,
  *   count(pointer: Pointer<T>, counter: number): number,
  *   action?: () => number,
- *   number?: (pointer: Pointer<T>, call: Handle) => CallNumber,
  * }} CoreExports
  */
 
@@ -173,15 +172,6 @@ export class Core {
   /** The number of the call that the action is about; 0 if it has an id of its own. */
   get callNumber() {
     return /** @type {CallNumber} */ (this.instance.u32[this.action + (abp.ACTION_NUMBER >> 2)]);
-  }
-
-  /**
-   * The number of a call that has one, else 0.
-   * @param {Handle} call
-   */
-  number(call) {
-    const x = /** @type {Required<CoreExports<T>>} */ (/** @type {unknown} */ (this.x));
-    return /** @type {CallNumber} */ (x.number(this.pointer, call) >>> 0);
   }
 
   /**

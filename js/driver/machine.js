@@ -63,7 +63,7 @@ export class CoreDriver {
       this.due(Math.max(at, performance.now()));
     };
     this.#timer = setTimeout(fire, Math.max(0, Math.ceil(at - performance.now())));
-    if (!this.#waiting) /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
+    if (this.#waiting <= 0) /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
   }
 
   /**
@@ -74,7 +74,7 @@ export class CoreDriver {
     this.#waiting += more;
     // The timer keeps a Node process alive as long as a call waits. In browsers it is a number.
     const timer = /** @type {{ ref?: () => void, unref?: () => void } | undefined} */ (this.#timer);
-    if (this.#waiting < 2) timer?.[this.#waiting ? 'ref' : 'unref']?.();
+    if (this.#waiting < 2) timer?.[this.#waiting > 0 ? 'ref' : 'unref']?.();
   }
 
   /**

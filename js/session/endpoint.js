@@ -277,8 +277,18 @@ export class Endpoint extends Machine {
     const number = numberOf(id);
     const length = number ? 0 : core.writeId(id);
     const aboutLength = about === undefined ? 0 : core.writeReason(about, length);
-    const { call_received: input } = core.x;
-    this.feed(input, call, length, number, timeout, flags, chunks, bytes, fault, aboutLength);
+    this.feed(
+      core.x.call_received,
+      call,
+      length,
+      number,
+      timeout,
+      flags,
+      chunks,
+      bytes,
+      fault,
+      aboutLength,
+    );
   }
 
   /**

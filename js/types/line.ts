@@ -1,5 +1,4 @@
 /** What is said to the other side, and how: js/wire/line.js has the two kinds. */
-import type { Handle } from '../driver/abp-boundary.js';
 import type { Call } from '../session/call.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { MessageKind } from '../transports/transport.js';
@@ -24,8 +23,8 @@ export interface Line {
   cancelText(call: Call): unknown;
   /** Asks for a call to be stopped. */
   cancel(call: Call, text: any): void;
-  /** Says how far a call has come. Its token names it; true is its id. Handle 0 is of no call. */
-  progress(info: object, token: unknown, call: Handle): void;
+  /** Says how far a call has come, if it belongs to one. Its token names it; true is its id. */
+  progress(info: object, token: unknown, call?: Call): void;
   /** Sends a chunk of a stream; `size` is its bytes. */
   chunk(call: Call, chunk: unknown, size: number, transfer?: Transferable[]): void;
   /** Says how much of a stream was read. */

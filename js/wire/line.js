@@ -110,11 +110,12 @@ export class MessageLine {
    * Says how far a call has come.
    * @param {object} info
    * @param {unknown} token names the call; true is its id
-   * @param {abp.Handle} call 0 if it belongs to none
+   * @param {Call} [call] absent if it belongs to none
    */
   progress(info, token, call) {
-    const progress = call && token === true ? undefined : token;
-    const message = this.endpoint.core.print({ progress }, abp.REPORT, call);
+    const isById = call && token === true;
+    const said = { progress: isById ? undefined : token };
+    const message = this.endpoint.core.print(said, abp.REPORT, call?.handle);
     if (message)
       this.control({ ...message, payload: { ...info, ...message.payload } }, 'droppable');
   }
@@ -302,11 +303,11 @@ export class FrameLine extends MessageLine {
    * @override
    * @param {object} info
    * @param {unknown} token
-   * @param {abp.Handle} call
+   * @param {Call} [call]
    */
   progress(info, token, call) {
-    const number = call && token === true && this.endpoint.core.number(call);
-    if (number) this.writer.add(FrameKind.PROGRESS, number, undefined, info);
+    const key = token === true && call?.key;
+    if (typeof key === 'number') this.writer.add(FrameKind.PROGRESS, key, undefined, info);
     else super.progress(info, token, call);
   }
 

@@ -149,8 +149,8 @@ export const FAULTS = [
     room: 'session',
     promise: 'what is written as text is the frame, whatever a page has given all lists',
     file: 'js/wire/frames.js',
-    from: '+= `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;',
-    to: '+= `,${stringify([kind, key, a, b]).slice(1, -1)}`;',
+    from: 'const entry = `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;',
+    to: 'const entry = `,${stringify([kind, key, a, b]).slice(1, -1)}`;',
     by: 'tests/node/patched.test.js',
   },
   {

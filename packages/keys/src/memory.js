@@ -29,7 +29,7 @@ import { sizeOf } from '../../../js/common/value-size.js';
 import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { OUTCOME, isResponse, unstarted } from '../../../js/wire/messages.js';
-import { returnOf } from '../../../js/app/handler.js';
+import { returnOf } from '../../../js/app/waits.js';
 import { digestOf } from '../../binary/src/digest.js';
 import { LocalStore, MAX_BYTES } from './local-store.js';
 

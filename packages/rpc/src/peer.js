@@ -422,8 +422,8 @@ export class Peer {
       (asks || (options.onTagged && this.dialect.progress) ? rpc.REPORTS : 0);
     this.#tellTime();
     onAbort(signal, call);
-    const { request } = this.machine.core.x;
-    const status = this.machine.feed(request, call, ms, longest, flags, parent);
+    const { x } = this.machine.core;
+    const status = this.machine.feed(x.request, call, ms, longest, flags, parent);
     if (status >= 0) return;
     // Or else that on whose behalf it is made has ended, or is ending.
     if (status === abp.E_STATE)
@@ -1082,8 +1082,8 @@ export class Peer {
   #end(closedBy, cause) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
-    const { close, lost } = this.machine.core.x;
-    this.machine.feed(closedBy === 'self' ? close : lost, undefined);
+    const { x } = this.machine.core;
+    this.machine.feed(closedBy === 'self' ? x.close : x.lost, undefined);
     this.#dispose();
   }
 

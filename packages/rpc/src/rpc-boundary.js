@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 60779298;
+export const ABI = 2007142554;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -16,7 +16,6 @@ export const ABI = 60779298;
 /** @typedef {Brand<'abp_ending'>} Ending */
 /** @typedef {Brand<'abp_stop_word'>} StopWord */
 /** @typedef {Brand<'abp_packed'>} Packed */
-/** @typedef {0 | Brand<'abp_call_number'>} CallNumber */
 
 export const ACP = /** @type {Dialect} */ (0);
 export const LSP = /** @type {Dialect} */ (1);
@@ -104,7 +103,6 @@ export const CONFIG = {
  * @property {(peer: Pointer<'abp_peer'>) => Packed} half_closed
  * @property {(peer: Pointer<'abp_peer'>) => number} closed
  * @property {(peer: Pointer<'abp_peer'>, timeout_ms: number, longest_ms: number, flags: number, parent: Handle) => Packed} request
- * @property {(peer: Pointer<'abp_peer'>, call: Handle) => CallNumber} number
  * @property {(peer: Pointer<'abp_peer'>, call: Handle, reason_length: number) => Packed} cancel
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} unsent
  * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, answer: Answer) => Packed} response

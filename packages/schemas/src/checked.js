@@ -9,7 +9,7 @@ import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { isObject } from '../../../js/common/values.js';
 import { isResponse, unstarted } from '../../../js/wire/messages.js';
-import { beginAfter } from '../../../js/app/handler.js';
+import { beginAfter } from '../../../js/app/waits.js';
 import { warn } from '../../../js/common/development.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */

@@ -3,13 +3,13 @@
  * results.
  *
  * How it is made: `describe` is called when a capability is given to an app. Schemas of other libraries say themselves as JSON Schema. If
- * there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core knows: js/app/handler.js). JSON
+ * there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core knows: js/app/waits.js). JSON
  * Schemas are checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the same of values to TypeScript.
  */
 import { mistyped } from '../../../js/common/check-options.js';
 import { AbpError, loadOnce, loadPart, toErrorObject } from '../../../js/common/errors.js';
 import { isObject, isRecord } from '../../../js/common/values.js';
-import { beginAfter } from '../../../js/app/handler.js';
+import { beginAfter } from '../../../js/app/waits.js';
 
 /** @import { Entry, Requirement } from '../../../js/app/registry.js' */
 

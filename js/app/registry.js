@@ -92,11 +92,22 @@ import { isRecord } from '../common/values.js';
 
 const any = 'anything';
 /** The members of a capability. @type {Record<keyof Capability, string>} */
-// prettier-ignore
 const MEMBERS = {
-  handler: any, available: any, requirements: any, readOnly: any, idempotent: any,
-  description: any, inputSchema: any, outputSchema: any, annotations: any, features: any, experimental: any,
-  deprecated: any, deprecationMessage: any, alternatives: any, browserRequirement: any,
+  handler: any,
+  available: any,
+  requirements: any,
+  readOnly: any,
+  idempotent: any,
+  description: any,
+  inputSchema: any,
+  outputSchema: any,
+  annotations: any,
+  features: any,
+  experimental: any,
+  deprecated: any,
+  deprecationMessage: any,
+  alternatives: any,
+  browserRequirement: any,
 };
 /** Those that agents may see: the others run it, or say whether it can run. */
 const PUBLISHED = /** @type {(keyof Capability)[]} */ (Object.keys(MEMBERS).slice(5));

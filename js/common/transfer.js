@@ -1,5 +1,4 @@
 /** Which parts of a value are moved to the other side instead of copied. */
-import { isObject } from './values.js';
 
 /** @type {WeakMap<object, Transferable[]>} */
 const marked = new WeakMap();
@@ -70,7 +69,8 @@ export const transferOf = (value) =>
  */
 function buffersIn(object, depth, found) {
   const { content } = object;
-  // A buffer that was moved before is empty: Node would move it again without an error, while copying it fails, as it should.
+  // A buffer that was moved before is empty: Node would move it again without an error, while
+  // copying it fails, as it should.
   if (content instanceof ArrayBuffer && content.byteLength && typeof object.mimeType === 'string')
     return found?.includes(content) ? found : [...(found ?? []), content];
   const isList = Array.isArray(object);

@@ -4,7 +4,10 @@ import { safely } from './errors.js';
 /** What is absent: many share it, and nobody changes it. @type {any} */
 export const EMPTY = Object.freeze({});
 
-/** @param {unknown} value @returns {value is object} whether it is an object, and not null */
+/**
+ * @param {unknown} value
+ * @returns {value is object} whether it is an object, and not null
+ */
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
 /**

@@ -47,10 +47,12 @@ export function unanswered(callId, { error }) {
   return { callId, cancelled: false, reason: error.message, error };
 }
 
+/** @import { Outcome } from '../driver/abp-boundary.js' */
+
 /**
  * @typedef {object} PendingCancel
  * @property {import('../driver/abp-boundary.js').Handle} handle
  * @property {string} callId
- * @property {(outcome: import('../driver/abp-boundary.js').Outcome, context?: { payload?: unknown }) => unknown} settle gets its answer
+ * @property {(outcome: Outcome, context?: { payload?: unknown }) => unknown} settle gets its answer
  * @property {(response: { error: import('../common/errors.js').ErrorObject }) => void} fail
  */

@@ -109,7 +109,8 @@ export class FrameWriter {
    * @param {unknown} b
    */
   #addText(kind, key, a, b) {
-    // In a list, a `toJSON` of all lists would be asked for it. A getter inside may add others first.
+    // In a list, a `toJSON` of all lists would be asked for it. A getter inside may add others
+    // first.
     const entry = `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;
     this.#text += entry;
     if (++this.#texts === MAX_FRAME_ENTRIES) this.flush();

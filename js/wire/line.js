@@ -83,7 +83,7 @@ export class MessageLine {
     const failed = (/** @type {unknown} */ error) => {
       // Once more, without what could not be moved.
       if (transfer?.length) this.respond(call, response);
-      else this.respondUnsent(response.data, error, (payload) => ({ ...message, payload }));
+      else void this.respondUnsent(response.data, error, (payload) => ({ ...message, payload }));
     };
     this.#say(message, failed, transfer);
   }

@@ -303,11 +303,12 @@ describe('actions', () => {
   });
 
   test('a handler that settles while its abort is performed is answered all the same, once', () => {
-    const { machine, feed } = scripted();
+    const { core, machine, feed } = scripted();
     const answers = [];
     const record = {
       ...received(),
-      // WebKit runs microtasks between listeners of a signal: the handler has settled before `abort` returns.
+      // WebKit runs microtasks between listeners of a signal: the handler has settled before
+      // `abort` returns.
       abort: () => machine.finish(record, core.x.finish),
       answer: (outcome) => answers.push(outcome),
     };

@@ -51,7 +51,7 @@ const RETRY = `
 /** The main entry in files that load no other; in the second the core is JavaScript alone. */
 const ALONE = ['abp-bridge.bundle.js', 'mcp-apps/app.js'];
 /** The budget of what is installed. */
-const MOST = { files: 520, bytes: 8_700_000 };
+const MOST = { files: 520, bytes: 8_900_000 };
 let project, pages;
 
 before(async () => {

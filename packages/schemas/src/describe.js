@@ -2,9 +2,11 @@
  * What agents are told of a capability, whether they can be told, and what checks its params and
  * results.
  *
- * How it is made: `describe` is called when a capability is given to an app. Schemas of other libraries say themselves as JSON Schema. If
- * there is something to check, `checked.js` is loaded, and until then a call waits before it begins (the core knows: js/app/waits.js). JSON
- * Schemas are checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the same of values to TypeScript.
+ * How it is made: `describe` is called when a capability is given to an app. Schemas of other
+ * libraries say themselves as JSON Schema. If there is something to check, `checked.js` is loaded,
+ * and until then a call waits before it begins (the core knows: js/app/waits.js). JSON Schemas are
+ * checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the
+ * same of values to TypeScript.
  */
 import { mistyped } from '../../../js/common/check-options.js';
 import { AbpError, loadOnce, loadPart, toErrorObject } from '../../../js/common/errors.js';

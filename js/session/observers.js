@@ -1,6 +1,6 @@
 /**
  * Who observes the endpoints of a client or an app. An endpoint has three hooks for what stands
- * beside it: `observe` of its machine is told what happens (js/types/trace.ts), `prepare` makes
+ * beside it: `observe` is told what happens (js/types/trace.ts), `prepare` makes
  * results and chunks fit for the transport, `run` stands around its core.
  */
 import { loadOnce } from '../common/errors.js';

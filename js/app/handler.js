@@ -92,6 +92,7 @@ async function conclude(call, value, response) {
  * @param {any} value what was returned
  */
 function settle(call, response, value) {
+  if (!call.handle) return;
   call.given = response;
   const { success, data } = response;
   const transfer = success && ((data !== value && markedTransfer(value)) || transferOf(data));
@@ -162,7 +163,7 @@ export function complete(call, response, outcome, fate) {
     if (cached !== undefined) metadata.cached = cached;
     if (extra.collected) metadata.collected = true;
   } else {
-    const { report, progress } = extra === EMPTY && !given?.metadata ? EMPTY : saidOf(call);
+    const { report, progress } = saidOf(call);
     if (report !== undefined) metadata.report = report;
     if (progress) metadata.progress = progress;
   }

@@ -243,8 +243,7 @@ export class AbpCore extends Core {
    */
   #failure(packed, message, more) {
     const { code, message: words } = this.#error(packed & abp.FAILURE_ERROR);
-    const outcome = abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
-    const hasOutcome = outcome !== abp.FATES[abp.FATE_NONE];
+    const fate = packed >> abp.FAILURE_FATE_SHIFT;
     /** @type {any} */
     const response = { success: false };
     if (packed & abp.FAILURE_CANCELLED) response.cancelled = true;
@@ -253,7 +252,7 @@ export class AbpCore extends Core {
       message: typeof message === 'string' ? message : words,
       retryable: (packed & abp.FAILURE_RETRYABLE) !== 0,
     };
-    if (hasOutcome || more) response.metadata = { ...more, ...(hasOutcome && { outcome }) };
+    if (fate || more) response.metadata = { ...more, ...(fate && { outcome: abp.FATES[fate] }) };
     return response;
   }
 
@@ -296,15 +295,18 @@ export class AbpCore extends Core {
 
   /**
    * The response that stands so in a frame.
-   * @param {unknown} packed
+   * @param {unknown} packed what is no whole number would be rounded on its way into the core
    * @param {unknown} message
    * @returns {any} undefined if it is none
    */
   unpackFailure(packed, message) {
+    const number = /** @type {number} */ (packed);
+    const error = number & abp.FAILURE_ERROR;
     const isKnown =
-      typeof packed === 'number' &&
-      this.#error(packed & abp.FAILURE_ERROR).code &&
-      abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
+      number >>> 0 === number &&
+      error &&
+      error < abp.ERROR_COUNT &&
+      abp.FATES[number >>> abp.FAILURE_FATE_SHIFT];
     if (!isKnown) return undefined;
     const [words, metadata] = Array.isArray(message) ? message : [message];
     return this.#failure(

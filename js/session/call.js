@@ -338,13 +338,22 @@ export class Call {
   }
 
   /**
+   * It has ended, and its handler will never run. What that still does is of no call: the handle
+   * will be that of another one.
+   */
+  neverRuns() {
+    this.handle = 0;
+    this.extra.onReturn?.();
+  }
+
+  /**
    * Marks it as aborted and fires its signal.
    * @param {string | undefined} reason as the other side gave it
    * @param {unknown} [fate] what became of its work, if the core knows that already
    */
   abort(reason, fate) {
     const { extra } = this;
-    if (fate === abp.FATE_UNSTARTED) extra.onReturn?.();
+    if (fate === abp.FATE_UNSTARTED) this.neverRuns();
     this.aborted = true;
     this.reason = reason ?? this.endpoint.closing;
     extra.token?.cancel();
@@ -360,7 +369,7 @@ export class Call {
    */
   answer(outcome, fate) {
     const { given, endpoint, extra } = this;
-    if (fate === abp.FATE_UNSTARTED) extra.onReturn?.();
+    if (fate === abp.FATE_UNSTARTED) this.neverRuns();
     const isSuccess = outcome === abp.COMPLETED && given.success;
     const response = isSuccess
       ? { success: true, data: given.data }

@@ -100,7 +100,7 @@ export class Endpoint extends Machine {
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
-  /** The last message that the core read. @type {unknown} */
+  /** The last message that has come in the handshake. @type {unknown} */
   lastMessage;
 
   /**
@@ -271,7 +271,7 @@ export class Endpoint extends Machine {
     const call = new Call(this, name, params, options, key);
     call.started = Math.round(this.now);
     const { timeout = 0, progress, about } = call.options;
-    const aside = name === OUTCOME && this.#remembers ? abp.ASIDE : 0;
+    const aside = this.#asideOf(name);
     const fault = this.#faultOf(call, aside);
     const flags = aside | (progress === undefined ? 0 : abp.WANTS_PROGRESS);
     const number = numberOf(id);
@@ -298,7 +298,7 @@ export class Endpoint extends Machine {
   message(message) {
     const { core } = this;
     const { x } = core;
-    this.lastMessage = message;
+    if (this.state === abp.SESSION_CONNECTING) this.lastMessage = message;
     const payload = getOwn(message, 'payload');
     const context = { message, payload };
     const receive = () => this.feed(x.receive, context, core.writeText(message, payload));
@@ -308,7 +308,7 @@ export class Endpoint extends Machine {
     const options = { ...asked, id: getOwn(message, 'id') };
     const call = new Call(this, name, value, options);
     const take = () => {
-      const aside = name === OUTCOME && this.#remembers ? abp.ASIDE : 0;
+      const aside = this.#asideOf(name);
       return this.feed(x.take, call, aside, this.#faultOf(call, aside));
     };
     // What says whether it is refused may have used the core meanwhile.
@@ -320,15 +320,19 @@ export class Endpoint extends Machine {
     this.feed(this.core.x.unread, { payload: this.refusal(abp.PARSE_ERROR) });
   }
 
-  /** Whether agents may ask here what became of a call. */
-  get #remembers() {
-    return this.role === abp.APP && this.has(abp.OUTCOMES);
+  /**
+   * Whether a call asks what became of another one, and so needs no place.
+   * @param {unknown} name
+   */
+  #asideOf(name) {
+    const isAside = name === OUTCOME && this.role === abp.APP && this.has(abp.OUTCOMES);
+    return isAside ? abp.ASIDE : 0;
   }
 
   /**
    * The code with which a call is refused, or `NO_ERROR`.
    * @param {Call} call
-   * @param {number} aside whether it stands aside: it asks what became of another one
+   * @param {number} aside as of `#asideOf`
    * @returns {abp.ErrorCode}
    */
   #faultOf(call, aside) {

@@ -60,7 +60,6 @@ export class MessageLine {
               ...options,
               name,
               progress: options.progressToken,
-              input: !!options.input,
               value: params,
             },
             abp.REQUEST,
@@ -351,8 +350,7 @@ export class FrameLine extends MessageLine {
    * @param {Sink} sink
    */
   receive(data, sink) {
-    const isMessage = !Array.isArray(data) && typeof data !== 'string';
-    const entries = !isMessage && entriesOf(data);
+    const entries = entriesOf(data);
     if (!entries) return super.receive(data, sink);
     for (let i = 0; i < entries.length && !sink.over; i += 4)
       this.#read(sink, entries[i], entries[i + 1], entries[i + 2], entries[i + 3]);
@@ -457,10 +455,12 @@ export class FrameLine extends MessageLine {
     );
     if (isMade) return call?.unsent(error, isRequest ? value : getOwn(value, '0'));
     if (kind === FrameKind.CHUNK) return call?.extra.outflow?.fail(error);
-    if (kind !== FrameKind.VALUE && kind !== FrameKind.RESPONSE)
-      return warnUnsent(error, getOwn(value, 'payload') ?? value);
+    const isAnswer = [FrameKind.VALUE, FrameKind.RESPONSE, FrameKind.OUTCOME].includes(
+      /** @type {number} */ (kind),
+    );
+    if (!isAnswer) return warnUnsent(error, getOwn(value, 'payload') ?? value);
     // Once more, without what could not be moved.
-    if (transfer?.length) return this.writer.add(kind, key, a, value);
+    if (transfer?.length) return this.writer.add(/** @type {number} */ (kind), key, a, value);
     const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
     const wrap = (/** @type {object} */ response) => [FrameKind.RESPONSE, key, undefined, response];
     return this.respondUnsent(data, error, wrap);

@@ -306,6 +306,27 @@ describe('what cannot be sent is named with its path', () => {
     assertExplains(error, { code: 'OPERATION_FAILED', message, anchor });
   });
 
+  test('in what a failure says of itself, also once its code is known', async () => {
+    const client = await pair({
+      waits: (_params, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        ),
+      says: () => ({
+        success: false,
+        error: { code: 'CANCELLED', message: 'enough', retryable: false },
+        metadata: { run() {} },
+      }),
+    });
+    const stopped = await client.call('waits', {}, { signal: AbortSignal.timeout(1) });
+    assert.equal(stopped.cancelled, true);
+    const each = await Promise.all([client.call('says'), client.call('says')]);
+    for (const { error } of each) {
+      assert.equal(error.code, 'OPERATION_FAILED');
+      assert.match(error.message, /^The result cannot be sent: .*cloned/);
+    }
+  });
+
   for (const upgrade of ['none', 'frames']) {
     test(`in an event or progress, which is not sent, as the app’s console says (${upgrade})`, async () => {
       const heard = [];

@@ -317,3 +317,28 @@ test('a generator of which no line has run', async () => {
   assert.equal((await result()).metadata.outcome, 'unstarted');
   await new Promise((resolve) => setImmediate(resolve));
 });
+
+test('what waited for it still comes, when its place has been that of a thousand others, and ends none of them', async () => {
+  const check = slowCheck();
+  const { client, exposed } = await openPair(
+    { slow: check.capability, echo: (params) => params, hangs: () => new Promise(() => {}) },
+    { app: { limits: { remembered: 1 } } },
+  );
+  // Each has had a handle of its own, of the same few places.
+  for (let i = 0; i < 32; i++) {
+    const controller = new AbortController();
+    const call = client.call('slow', {}, { signal: controller.signal });
+    await client.call('echo');
+    controller.abort();
+    assert.equal((await call).metadata.outcome, 'unstarted');
+  }
+  // A place has 1,023 handles, one after the other, and two places take turns.
+  for (let i = 0; i < 2 * 1023 - 28; i++) await client.call('echo');
+  const ended = [];
+  for (let i = 0; i < 2; i++) void client.call('hangs').then((response) => ended.push(response));
+  await client.call('echo');
+  check.accept();
+  await client.call('echo');
+  assert.equal(check.ran, 0);
+  assert.deepEqual([ended, exposed.counters[0].inFlightIn], [[], 2]);
+});

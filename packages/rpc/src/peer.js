@@ -876,7 +876,7 @@ export class Peer {
       case abp.START:
         return void record.start();
       case abp.ABORT:
-        return record.abort(text);
+        return record.abort(text, fate);
       case abp.RESULT:
         return (record ?? context).answer(arg, fate);
       case abp.REFUSE:

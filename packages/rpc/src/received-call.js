@@ -259,8 +259,11 @@ export class ReceivedCall {
   /**
    * @internal
    * @param {string | undefined} reason
+   * @param {abp.Fate} [fate] what became of its work, if the core knows that already
    */
-  abort(reason) {
+  abort(reason, fate) {
+    // What its handler still does is of no call: the handle will be that of another one.
+    if (fate === abp.FATE_UNSTARTED) this.handle = ENDED;
     this.aborted = true;
     this.reason = reason;
     this.#cause = this.#peer.ended;

@@ -666,3 +666,45 @@ test('mcp: what a task asked for ends with it, and it asks nothing more', async 
   assert.equal((await question).err.name, 'AbortError');
   assert.equal((await outcome(context.request('elicitation/create', {}))).err.name, 'AbortError');
 });
+
+test('what a request waited for before it began still comes, when its place has been that of a thousand others, and ends none of them', async (t) => {
+  const { a, b } = peerPair('lsp', { b: { limits: { remembered: 1 } } });
+  t.after(() => {
+    a.close();
+    b.close();
+  });
+  let accept;
+  const verdict = new Promise((resolve) => (accept = resolve));
+  let ran = 0;
+  // As a pool has a task wait for its turn.
+  const later = async (_params, call) => {
+    call.postpone();
+    await verdict;
+    if (!call.beginWork()) throw call.signal.reason;
+    return ++ran;
+  };
+  b.handle(
+    'slow',
+    Object.assign(() => {}, { later }),
+  );
+  b.handle('echo', (params) => params);
+  b.handle('hangs', () => new Promise(() => {}));
+  for (let i = 0; i < 32; i++) {
+    const controller = new AbortController();
+    const call = a.request('slow', {}, { signal: controller.signal });
+    await a.request('echo', {});
+    controller.abort();
+    await assert.rejects(call, { name: 'AbortError' });
+  }
+  // A place has 1,023 handles, one after the other, and two places take turns.
+  for (let i = 0; i < 2 * 1023 - 16; i++) await a.request('echo', {});
+  const ended = [];
+  for (let i = 0; i < 2; i++) {
+    const end = (answer) => void ended.push(answer);
+    a.request('hangs', {}).then(end, end);
+  }
+  await a.request('echo', {});
+  accept();
+  await a.request('echo', {});
+  assert.deepEqual([ran, ended, b.counters.inFlightIn], [0, [], 2]);
+});

@@ -152,8 +152,7 @@ export class FrameWriter {
   };
 
   /**
-   * Sends what was collected. If its last entry cannot be cloned, the others are sent without it:
-   * they are copies, or text.
+   * Sends what was collected.
    * @param {Transferable[]} [transfer] moved with the last entry
    */
   flush(transfer) {
@@ -164,10 +163,28 @@ export class FrameWriter {
     this.#entries = [];
     try {
       this.#channel.post(isText ? /** @type {string} */ (frame[3]) : frame, transfer);
-    } catch (error) {
-      const last = frame.splice(-4);
-      if (frame.length) this.#channel.post(frame);
-      this.#undeliverable(last, transfer, error);
+    } catch {
+      this.#postApart(frame, transfer);
+    }
+  }
+
+  /**
+   * Sends what cannot go together, entry by entry: those that can be sent are.
+   * @param {unknown[]} frame
+   * @param {Transferable[]} [transfer] moved with the last entry
+   */
+  #postApart(frame, transfer) {
+    while (frame.length) {
+      const entry = frame.splice(0, 4);
+      const moved = frame.length ? undefined : transfer;
+      if (entry[0] === FrameKind.TEXT) this.#postApart(parse(/** @type {string} */ (entry[3])));
+      else {
+        try {
+          this.#channel.post(entry, moved);
+        } catch (error) {
+          this.#undeliverable(entry, moved, error);
+        }
+      }
     }
   }
 }

@@ -57,7 +57,8 @@ enum abp_status {
   ABP_FOLLOWS = -8      /* no error: the call is answered later, see abp_finish() */
 };
 
-/* The protocol's error codes, as far as the core sends them. Their text: abp_error_name(). */
+/* The protocol's error codes, as far as the core sends or reads them. Their text:
+ * abp_error_name(). */
 typedef enum abp_error {
   ABP_NO_ERROR,
   ABP_NOT_INITIALIZED,
@@ -77,12 +78,16 @@ typedef enum abp_error {
   ABP_INTERNAL_ERROR,
   ABP_PERMISSION_DENIED,
   ABP_PARSE_ERROR,
+  ABP_SESSION_EXPIRED, /* said by apps of other libraries, as the next one is */
+  ABP_SESSION_INVALID,
   ABP_ERROR_COUNT
 } abp_error;
 
 /* The code's name on the wire, such as "INVALID_PARAMS"; "" for anything else. The text is static.
  */
 const char *abp_error_name(int error);
+/* The first error whose code's name is this; ABP_NO_ERROR if there is none. */
+abp_error abp_error_of(const char *name, size_t length);
 /* A sentence that says what was wrong and what to do; "" for anything else. The text is static. */
 const char *abp_error_message(int error);
 /* 1 if the same request may succeed later (the protocol's `retryable`, which is false all the same
@@ -593,16 +598,31 @@ enum {
   ABP_FAILURE_FATE_SHIFT = 12
 };
 
-/* As abp_print_response(), but as a number. In place of told->response it takes `theirs`, the
- * number that the other side has sent; 0 if it has sent none. Of told->reason only the length is
- * read. Returns 0 if the call has completed and there is no such number: print what there is
- * instead. */
+/* What any ABPResponse says of its call, but for its texts: as an abp_failure its error (of no code
+ * ABP_OPERATION_FAILED, of one that is not known here ABP_NO_ERROR), RETRYABLE, CANCELLED, and its
+ * fate; and these. 0 is that there is no response. */
+typedef uint32_t abp_response;
+enum {
+  ABP_RESPONSE_GIVEN = 65536,     /* there is a response */
+  ABP_RESPONSE_FORMED = 131072,   /* its `success` is true or false */
+  ABP_RESPONSE_SUCCEEDS = 262144, /* it is true */
+  ABP_RESPONSE_FAILS = 524288,    /* it has an error, */
+  ABP_RESPONSE_CODED = 1048576,   /* and that has a code */
+  ABP_RESPONSE_PACKED = 1769472   /* all but SUCCEEDS, for an abp_failure that came as a number */
+};
+
+/* As abp_print_response(), but as a number. In place of told->response it takes `response`. Of
+ * told->reason only the length is read. With ABP_FAILURE_THEIRS, ABP_NO_ERROR is the code that the
+ * response has, and where that has no message it is abp_response_message(). */
 abp_failure abp_failure_told(const abp_endpoint *endpoint, const abp_action *action,
-                             const abp_told *told, abp_failure theirs);
-/* A result has come, as the number of its failure: as abp_response_received() with the text that it
- * stands for. Which message it has makes no difference. A number that stands for none counts as a
- * response that cannot be read. Errors: ABP_E_UNDRAINED. */
-int abp_outcome_received(abp_endpoint *endpoint, const abp_id *id, abp_failure failure);
+                             const abp_told *told, abp_response response);
+/* What is said of a response that has neither a message nor a code: static. */
+const char *abp_response_message(abp_response response);
+/* A result has come, as a number: as abp_response_received() with the text that it stands for. One
+ * that stands for none counts as a response that cannot be read. Errors: ABP_E_UNDRAINED. */
+int abp_outcome_received(abp_endpoint *endpoint, const abp_id *id, abp_response response);
+/* A handler has settled with what this says: as abp_finish_with_response(). */
+int abp_finish_with_outcome(abp_endpoint *endpoint, abp_call call, abp_response response);
 /* The error of a call that an input has rejected with this negative code; `parent`: whether it was
  * to be made on behalf of another. */
 abp_error abp_status_error(const abp_endpoint *endpoint, int status, int parent);

@@ -27,21 +27,32 @@ static const char ERRORS[] =
     "DISCONNECTED\0The connection ended: begin another\0"
     "INTERNAL_ERROR\0The bridge failed\0"
     "PERMISSION_DENIED\0This is not allowed here\0"
-    "PARSE_ERROR\0A frame could not be read";
-_Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_PARSE_ERROR == 17 && ABP_ERROR_COUNT == 18,
+    "PARSE_ERROR\0A frame could not be read\0"
+    "SESSION_EXPIRED\0The session has ended: begin another\0"
+    "SESSION_INVALID\0The session is not known: begin another";
+_Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_SESSION_INVALID == 19 && ABP_ERROR_COUNT == 20,
                "each error has its texts");
 
 /* The same request may succeed later. */
 #define RETRYABLE                                                                                  \
   (1 << ABP_NOT_INITIALIZED | 1 << ABP_CAPABILITY_UNAVAILABLE | 1 << ABP_REQUIREMENT_NOT_MET |     \
    1 << ABP_RATE_LIMITED | 1 << ABP_TIMEOUT_ERROR | 1 << ABP_DISCONNECTED_ERROR |                  \
-   1 << ABP_INTERNAL_ERROR | 1 << ABP_PARSE_ERROR)
+   1 << ABP_INTERNAL_ERROR | 1 << ABP_PARSE_ERROR | 1 << ABP_SESSION_EXPIRED |                     \
+   1 << ABP_SESSION_INVALID)
 
 static const char *error_text(int error, uint32_t which) {
   return nth_text(ERRORS, error > 0 && error < ABP_ERROR_COUNT ? 2 * (uint32_t)error + which : 0);
 }
 const char *abp_error_name(int error) { return error_text(error, 0); }
 const char *abp_error_message(int error) { return error_text(error, 1); }
+
+abp_error abp_error_of(const char *name, size_t length) {
+  const char *each = ERRORS;
+  for (uint32_t error = 0; error < ABP_ERROR_COUNT; error++, each = nth_text(each, 2)) {
+    if (length == strlen(each) && memcmp(name, each, length) == 0) return (abp_error)error;
+  }
+  return ABP_NO_ERROR;
+}
 int abp_error_retryable(int error) {
   return error > 0 && error < ABP_ERROR_COUNT ? RETRYABLE >> error & 1 : 0;
 }

@@ -103,11 +103,11 @@ void abp_endpoint_next_answer(abp_endpoint *endpoint, abp_action *action);
 void abp_endpoint_forget_held(abp_endpoint *endpoint);
 void abp_endpoint_forget_answered(abp_endpoint *endpoint);
 void abp_endpoint_free_cancels(abp_endpoint *endpoint);
-/* Agent: the app answers with an error of this code, or (NULL) with none. Returns whether it says
- * that it knows no session, which is lost then; 0 for an app. */
-int abp_endpoint_refused(abp_endpoint *endpoint, const char *code, size_t length);
+/* Agent: the app answers with this error, or with none. Returns whether it says that it knows no
+ * session, which is lost then; 0 for an app. */
+int abp_endpoint_refused(abp_endpoint *endpoint, abp_error error);
 /* The answer to ABP_MSG_PROBE. */
-int abp_endpoint_probed(abp_endpoint *endpoint, const char *code, size_t length);
+int abp_endpoint_probed(abp_endpoint *endpoint, abp_error error);
 /* An id as the table keeps it: the number of a call that was numbered here (`own`) or there. */
 abp_id abp_endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32_t own);
 /* The session is over and another one begins: what was received in it is found as CALL_PAST. */

@@ -214,25 +214,22 @@ int abp_suspect(abp_endpoint *ep) {
   return ABP_OK;
 }
 
-int abp_endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
-  static const char CODES[] = "NOT_INITIALIZED\0SESSION_EXPIRED\0SESSION_INVALID";
-  if (ep->config.role != ABP_AGENT || !code) return 0;
-  for (const char *each = CODES; each < CODES + sizeof CODES; each = nth_text(each, 1)) {
-    if (length != strlen(each) || memcmp(code, each, length) != 0) continue;
-    change_session(ep, SE_EXPIRED);
-    return 1;
-  }
-  return 0;
+int abp_endpoint_refused(abp_endpoint *ep, abp_error error) {
+  const int knows_none =
+      error == ABP_NOT_INITIALIZED || error == ABP_SESSION_EXPIRED || error == ABP_SESSION_INVALID;
+  if (ep->config.role != ABP_AGENT || !knows_none) return 0;
+  change_session(ep, SE_EXPIRED);
+  return 1;
 }
 
 int abp_refused(abp_endpoint *ep, const char *code, size_t length) {
   if (abp_endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  abp_endpoint_refused(ep, code, length);
+  abp_endpoint_refused(ep, abp_error_of(code, length));
   return ABP_OK;
 }
 
-int abp_endpoint_probed(abp_endpoint *ep, const char *code, size_t length) {
-  if (!abp_endpoint_refused(ep, code, length)) abp_session_probed(&ep->session);
+int abp_endpoint_probed(abp_endpoint *ep, abp_error error) {
+  if (!abp_endpoint_refused(ep, error)) abp_session_probed(&ep->session);
   return ABP_OK;
 }
 

@@ -105,8 +105,9 @@ void abp_wire_id(const struct wire *wire, const json_value *value, abp_id *id) {
   *id = (abp_id){text.text, text.length > UINT32_MAX ? UINT32_MAX : (uint32_t)text.length, 0};
 }
 
-const char *abp_wire_error_code(const json_value *payload) {
-  return abp_json_member_text(abp_json_member(payload, "error"), "code");
+abp_error abp_wire_error(const json_value *payload) {
+  const char *code = abp_json_member_text(abp_json_member(payload, "error"), "code");
+  return code ? abp_error_of(code, strlen(code)) : ABP_NO_ERROR;
 }
 
 struct window abp_wire_read_window(const json_value *from) {
@@ -148,8 +149,7 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
   }
   ep->session.announced = abp_wire_read_window(payload);
   const struct json_slice session = abp_json_string(abp_json_member(payload, "sessionId"));
-  const char *code = abp_wire_error_code(payload);
-  const int busy = code && strcmp(code, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
+  const int busy = abp_wire_error(payload) == ABP_ALREADY_INITIALIZED;
   return abp_endpoint_initialized(ep, session.text, session.length, session.length > 0, busy,
                                   read_features(payload));
 }
@@ -202,10 +202,7 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
 }
 
 static int read_cancel_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  if (is_probe(ep, id)) {
-    const char *code = abp_wire_error_code(payload);
-    return abp_endpoint_probed(ep, code, code ? strlen(code) : 0);
-  }
+  if (is_probe(ep, id)) return abp_endpoint_probed(ep, abp_wire_error(payload));
   return abp_endpoint_cancel_result(ep, id, stopped_call(ep, id),
                                     abp_json_is_true(abp_json_member(payload, "cancelled")));
 }

@@ -66,8 +66,8 @@ struct window abp_wire_read_window(const json_value *from);
 void abp_wire_add_window(struct json_text *out, uint32_t chunks, uint64_t bytes);
 /* The response of a call of this side's has come. */
 int abp_wire_take_response(abp_endpoint *endpoint, const json_value *payload, const abp_id *id);
-/* The code of a payload's error; NULL if it has none. */
-const char *abp_wire_error_code(const json_value *payload);
+/* The error of a payload; ABP_NO_ERROR if it has none, or one whose code is not known here. */
+abp_error abp_wire_error(const json_value *payload);
 /* What is printed: a message begins with its payload. */
 void abp_wire_begin(struct json_text *out);
 void abp_wire_add_text(struct json_text *out, const char *name, const char *text);

@@ -222,29 +222,15 @@ EXPORT("take") abp_packed take(abp_endpoint *ep, uint32_t flags, abp_error fault
 }
 /* The parts of the message that was received: an abp_body. */
 EXPORT("received") const void *received(abp_endpoint *ep) { return abp_received(ep); }
-/* The response follows the id in the scratch. Where there is no memory to read it, it stands as it
- * is. */
-EXPORT("response_received")
-abp_packed response_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
-                             uint32_t length) {
-  const abp_id *id = id_of(id_length, number);
-  int status = abp_response_received(ep, id, buffer + id_length, length);
-  if (status == ABP_E_MEMORY) status = abp_result_received(ep, id, ABP_COMPLETED);
-  return first(ep, status);
-}
-/* The same, if the response came as a number. */
 EXPORT("outcome_received")
 abp_packed outcome_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
-                            abp_failure theirs) {
+                            abp_response response) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_outcome_received(ep, id, theirs));
+  return first(ep, abp_outcome_received(ep, id, response));
 }
-/* The response, which is no success, is in the scratch. */
-EXPORT("finish_with_response")
-abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length) {
-  int status = abp_finish_with_response(ep, call, buffer, length);
-  if (status == ABP_E_MEMORY) status = abp_finish_with_fate(ep, call, ABP_FAILED, ABP_FATE_NONE);
-  return first(ep, status);
+EXPORT("finish_with_outcome")
+abp_packed finish_with_outcome(abp_endpoint *ep, abp_call call, abp_response response) {
+  return first(ep, abp_finish_with_outcome(ep, call, response));
 }
 
 /* What nobody here asks for: texts end where they end. */
@@ -279,38 +265,21 @@ const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t 
       .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
   return abp_print(ep, &of, &body, now, &printed);
 }
-/* How a call ended that print_response() or failure() is about, and what is known of it. `how`: 1
- * it expired, 2 it may run twice. */
-static abp_action ending;
-static abp_told told;
-ONE_COPY static void set_ending(abp_kind kind, uint32_t arg, abp_fate fate, uint32_t how) {
-  ending.kind = kind;
-  ending.arg = arg;
-  ending.fate = fate;
-  told = (abp_told){.expired = (int)(how & 1), .repeatable = (int)(how & 2)};
-}
-/* What is said of it. In the scratch: its response, then the reason, if there is one (else -1). */
-EXPORT("print_response")
-const char *print_response(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
-                           uint32_t response_length, int32_t reason_length, uint32_t how) {
-  set_ending(kind, arg, fate, how);
-  if (response_length) told.response = buffer;
-  told.response_length = response_length;
-  if (reason_length >= 0) {
-    told.reason = buffer + response_length;
-    told.reason_length = (size_t)reason_length;
-  }
-  return abp_print_response(ep, &ending, &told, &printed);
-}
-/* The same as a number: `theirs` is that of the response, 0 if there is none. `how`, too: 4 there
- * is a reason, 8 that is not empty. */
+/* What is said of a call that ended so, and gave `response`, which is 0 if there is none. `how`: 1
+ * it expired, 2 it may run twice, 4 there is a reason, 8 that is not empty. */
 EXPORT("failure")
 abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
-                    abp_failure theirs, uint32_t how) {
-  set_ending(kind, arg, fate, how);
-  if (how & 4) told.reason = "";
-  told.reason_length = how >> 3 & 1;
-  return abp_failure_told(ep, &ending, &told, theirs);
+                    abp_response response, uint32_t how) {
+  const abp_action ending = {.kind = kind, .arg = arg, .fate = fate};
+  const abp_told told = {.reason = how & 4 ? "" : NULL,
+                         .reason_length = how >> 3 & 1,
+                         .expired = (int)(how & 1),
+                         .repeatable = (int)(how & 2)};
+  return abp_failure_told(ep, &ending, &told, response);
+}
+/* Terminated. */
+EXPORT("response_message") const char *response_message(abp_response response) {
+  return abp_response_message(response);
 }
 /* The texts of an error, terminated; empty if there is no such error. */
 EXPORT("error_name") const char *error_name(uint32_t error) { return abp_error_name((int)error); }

@@ -146,9 +146,9 @@ function listOf(as, texts, [open, close] = ['[', ']']) {
 const tableOf = (as, entries) =>
   `export const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
 
-/** Handles, the numbers of calls and of failures are 0 where there is none. */
+/** Handles, the numbers of calls, of failures and of responses are 0 where there is none. */
 const brand = (type) =>
-  `/** @typedef {${/_(call|task|number|failure)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
+  `/** @typedef {${/_(call|task|number|failure|response)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
 
 function generate(name) {
   const { folder, headers, boundary, structs, words = {} } = MODULES[name];

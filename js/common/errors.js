@@ -266,7 +266,8 @@ export const saysCancelled = (thrown) =>
  * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
  * @param {any} reason the signal's
  */
-export const saysTimeout = (reason) => safely(() => reason.name === 'TimeoutError');
+export const saysTimeout = (reason) =>
+  typeof reason === 'object' && safely(() => reason.name === 'TimeoutError');
 
 /** Characters of a reason that are sent; the rest is cut off. */
 export const MAX_REASON_LENGTH = 1024;

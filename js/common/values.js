@@ -1,5 +1,4 @@
 /** Reading values that come from outside. */
-import { safely } from './errors.js';
 
 /** What is absent: many share it, and nobody changes it. @type {any} */
 export const EMPTY = Object.freeze({});
@@ -42,7 +41,13 @@ export function isRecord(value) {
  * @param {unknown} value
  * @returns {any}
  */
-export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
+export function copyRecord(value) {
+  try {
+    return isRecord(value) ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
 
 /** As they were when this was loaded: whatever a page makes of them later. */
 export const { parse, stringify } = JSON;

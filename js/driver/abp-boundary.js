@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1071025915;
+export const ABI = 746946;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -17,6 +17,7 @@ export const ABI = 1071025915;
 /** @typedef {Brand<'abp_session'>} Session */
 /** @typedef {Brand<'abp_call_flag'>} CallFlag */
 /** @typedef {0 | Brand<'abp_failure'>} Failure */
+/** @typedef {0 | Brand<'abp_response'>} Response */
 /** @typedef {Brand<'abp_counter'>} Counter */
 /** @typedef {Brand<'abp_packed'>} Packed */
 /** @typedef {0 | Brand<'abp_call_number'>} CallNumber */
@@ -48,7 +49,9 @@ export const DISCONNECTED_ERROR = /** @type {ErrorCode} */ (14);
 export const INTERNAL_ERROR = /** @type {ErrorCode} */ (15);
 export const PERMISSION_DENIED = /** @type {ErrorCode} */ (16);
 export const PARSE_ERROR = /** @type {ErrorCode} */ (17);
-export const ERROR_COUNT = /** @type {ErrorCode} */ (18);
+export const SESSION_EXPIRED = /** @type {ErrorCode} */ (18);
+export const SESSION_INVALID = /** @type {ErrorCode} */ (19);
+export const ERROR_COUNT = /** @type {ErrorCode} */ (20);
 export const PENDING = /** @type {Outcome} */ (0);
 export const COMPLETED = /** @type {Outcome} */ (1);
 export const CANCELLED = /** @type {Outcome} */ (2);
@@ -128,6 +131,12 @@ export const FAILURE_CANCELLED = 512;
 export const FAILURE_THEIRS = 1024;
 export const FAILURE_REASON = 2048;
 export const FAILURE_FATE_SHIFT = 12;
+export const RESPONSE_GIVEN = 65536;
+export const RESPONSE_FORMED = 131072;
+export const RESPONSE_SUCCEEDS = 262144;
+export const RESPONSE_FAILS = 524288;
+export const RESPONSE_CODED = 1048576;
+export const RESPONSE_PACKED = 1769472;
 export const IN_FLIGHT_OUT = /** @type {Counter} */ (0);
 export const IN_FLIGHT_IN = /** @type {Counter} */ (1);
 export const REMEMBERED = /** @type {Counter} */ (2);
@@ -260,13 +269,12 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Packed} receive
  * @property {(ep: Pointer<'abp_endpoint'>, flags: number, fault: ErrorCode) => Packed} take
  * @property {(ep: Pointer<'abp_endpoint'>) => number} received
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, length: number) => Packed} response_received
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, theirs: Failure) => Packed} outcome_received
- * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, length: number) => Packed} finish_with_response
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, response: Response) => Packed} outcome_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, response: Response) => Packed} finish_with_outcome
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
  * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, call: Handle, chunks: number, at: number, unix_ms: number, name: number, payload: number, token: number, key: number, repeats: number, input: number) => number} print_body
- * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, response_length: number, reason_length: number, how: number) => number} print_response
- * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, theirs: Failure, how: number) => Failure} failure
+ * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, response: Response, how: number) => Failure} failure
+ * @property {(response: Response) => number} response_message
  * @property {(error: number) => number} error_name
  * @property {(error: number) => number} error_message
  * @property {(ep: Pointer<'abp_endpoint'>, status: number, parent: number) => ErrorCode} status_error

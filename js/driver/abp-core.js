@@ -1,23 +1,14 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
 import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
-import { VALUES, responseOf, textOf } from './text.js';
+import { VALUES, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
 import { plainText } from '../common/copy.js';
-import { getOwn, isObject, limitOf, parse } from '../common/values.js';
+import { EMPTY, copyRecord, getOwn, isRecord, limitOf, parse } from '../common/values.js';
 
-/**
- * The messages that say of a call what it is or became; a response has no type.
- * @type {unknown[]}
- */
-const OF_CALLS = [
-  undefined,
-  abp.TYPE_CALL,
-  abp.TYPE_CALL_RESULT,
-  abp.TYPE_QUESTION,
-  abp.TYPE_ANSWER,
-];
+/** The messages that say of a call what it is or became. @type {unknown[]} */
+const OF_CALLS = [abp.TYPE_CALL, abp.TYPE_CALL_RESULT, abp.TYPE_QUESTION, abp.TYPE_ANSWER];
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -70,7 +61,7 @@ export const ready = () => module.load();
 const DESCRIPTION_AT = 32;
 
 /**
- * The texts of errors, by their numbers, as far as they were needed.
+ * The texts of errors, by their numbers, once a response was read or composed.
  * @type {{ code: string, message: string }[]}
  */
 const errors = [];
@@ -104,16 +95,15 @@ export class AbpCore extends Core {
   }
 
   /**
-   * Writes a message or a response to the scratch, without its values.
+   * Writes a message to the scratch, without its values.
    * @param {unknown} message
    * @param {unknown} payload of which members are values
-   * @param {number} [offset] where in the scratch it begins, in bytes
    * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be read
    */
-  writeText(message, payload, offset) {
+  writeText(message, payload) {
     // A getter or a proxy may throw, and it is often written while the core takes an input.
     const write = (/** @type {boolean} */ isCut) =>
-      safely(() => this.write(textOf(message, payload, this.#maxControlLength, isCut), offset));
+      safely(() => this.write(textOf(message, payload, this.#maxControlLength, isCut)));
     // No call is lost because of what else is said of it.
     const isOfCall = () => OF_CALLS.includes(safely(() => getOwn(message, 'type')));
     return write(false) ?? (isOfCall() ? write(true) : undefined) ?? 0;
@@ -202,6 +192,49 @@ export class AbpCore extends Core {
     return message;
   }
 
+  // --- Responses ---------------------------------------------------------------------------------
+
+  /** Reads the texts of the errors, which are the same in each module. */
+  #readErrors() {
+    const { x, instance } = this;
+    for (let number = 0; number < abp.ERROR_COUNT; number++) {
+      const code = instance.readTerminated(x.error_name(number));
+      errors.push({ code, message: instance.readTerminated(x.error_message(number)) });
+      // Some have one code.
+      if (!numbers.has(code)) numbers.set(code, number);
+    }
+  }
+
+  /**
+   * What a response says of its call, as a number.
+   * @param {unknown} response any value; undefined if there is none
+   * @returns {abp.Response}
+   */
+  said(response) {
+    if (response === undefined) return 0;
+    if (!errors.length) this.#readErrors();
+    try {
+      const { success, cancelled, error, metadata } = isRecord(response) ? response : EMPTY;
+      const { code, retryable } = isRecord(error) ? error : EMPTY;
+      const isCoded = typeof code === 'string';
+      /** @type {number} */
+      let said = isCoded ? (numbers.get(code) ?? abp.NO_ERROR) : abp.OPERATION_FAILED;
+      said |= abp.RESPONSE_GIVEN;
+      if (typeof success === 'boolean') said |= abp.RESPONSE_FORMED;
+      if (success === true) said |= abp.RESPONSE_SUCCEEDS;
+      if (cancelled === true) said |= abp.FAILURE_CANCELLED;
+      // Some languages write null for what is absent.
+      if (error !== undefined && error !== null) said |= abp.RESPONSE_FAILS;
+      if (isCoded) said |= abp.RESPONSE_CODED;
+      if (retryable === true) said |= abp.FAILURE_RETRYABLE;
+      const fate = abp.FATES.indexOf(Object(metadata).outcome);
+      return /** @type {abp.Response} */ (said | (Math.max(fate, 0) << abp.FAILURE_FATE_SHIFT));
+    } catch {
+      // A getter or a proxy threw: it says no more than that the call has ended.
+      return 0;
+    }
+  }
+
   /**
    * What is said of a call that ended without success.
    * @param {abp.Kind} kind of the action
@@ -209,88 +242,93 @@ export class AbpCore extends Core {
    * @param {abp.Fate} fate
    * @param {object} [more]
    * @param {any} [more.given] the response of its handler, or of the peer
-   * @param {abp.Failure} [more.packed] what that says, if it came as a number
+   * @param {abp.Response} [more.said] what that says, if it is known
    * @param {string} [more.reason] why it was cancelled, if this side has cancelled it
    * @param {boolean} [more.expired] whether that is that time ran out
    * @param {boolean} [more.repeatable] whether its capability may run twice
    * @returns {any} the response
    */
-  response(kind, arg, fate, { given, packed = 0, reason, expired, repeatable } = {}) {
+  response(kind, arg, fate, { given, said = this.said(given), reason, expired, repeatable } = {}) {
     const { x, pointer } = this;
-    const how = (expired ? 1 : 0) | (repeatable ? 2 : 0);
-    if (given === undefined || packed) {
-      const asked = how | (reason === undefined ? 0 : reason ? 12 : 4);
-      const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + asked) * 2 + this.#role;
-      const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, packed, asked);
-      if (failures.size === MAX_FAILURES) failures.clear();
-      failures.set(key, failure);
-      const isTheirs = failure & abp.FAILURE_THEIRS;
-      const words = isTheirs ? given.error.message : failure & abp.FAILURE_REASON && reason;
-      if (failure) return this.#failure(failure, words, given?.metadata);
-    }
-    const length = given === undefined ? 0 : this.writeText(Object(given), given);
-    const words = reason === undefined ? -1 : this.writeReason(reason, length);
-    const at = x.print_response(pointer, kind, arg, fate, length, words, how);
-    return responseOf(this.#printed(at), given);
+    const how =
+      (expired ? 1 : 0) | (repeatable ? 2 : 0) | (reason === undefined ? 0 : reason ? 12 : 4);
+    const key = ((((said * 32 + kind) * 32 + arg) * 8 + fate) * 16 + how) * 2 + this.#role;
+    const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, said, how);
+    if (failures.size === MAX_FAILURES) failures.clear();
+    failures.set(key, failure);
+    const response = this.#responseOf(failure, reason);
+    if (given === undefined) return response;
+    return this.#extended(response, given, said, failure & abp.FAILURE_THEIRS);
   }
 
   /**
-   * A response without success, of a number that says what it says.
-   * @param {abp.Failure} packed
-   * @param {unknown} message in place of the error's own
-   * @param {object} [more] metadata besides the outcome
+   * The response that says this.
+   * @param {abp.Failure} failure
+   * @param {string} [reason]
    * @returns {any}
    */
-  #failure(packed, message, more) {
-    const { code, message: words } = this.#error(packed & abp.FAILURE_ERROR);
-    const fate = packed >> abp.FAILURE_FATE_SHIFT;
+  #responseOf(failure, reason) {
+    if (!errors.length) this.#readErrors();
+    const { code, message } = errors[failure & abp.FAILURE_ERROR];
+    const fate = failure >> abp.FAILURE_FATE_SHIFT;
     /** @type {any} */
     const response = { success: false };
-    if (packed & abp.FAILURE_CANCELLED) response.cancelled = true;
+    if (failure & abp.FAILURE_CANCELLED) response.cancelled = true;
     response.error = {
       code,
-      message: typeof message === 'string' ? message : words,
-      retryable: (packed & abp.FAILURE_RETRYABLE) !== 0,
+      message: failure & abp.FAILURE_REASON && reason ? reason : message,
+      retryable: (failure & abp.FAILURE_RETRYABLE) !== 0,
     };
-    if (fate || more) response.metadata = { ...more, ...(fate && { outcome: abp.FATES[fate] }) };
+    if (fate) response.metadata = { outcome: abp.FATES[fate] };
     return response;
   }
 
   /**
-   * The text of an error. Most are never needed.
-   * @param {number} number its abp_error
+   * Adds what else its handler or the peer has said.
+   * @param {any} response
+   * @param {any} given any value
+   * @param {abp.Response} said what it says
+   * @param {number} isTheirs whether its words stand
+   * @returns {any} the response
    */
-  #error(number) {
-    const { x, instance } = this;
-    if (!errors[number]) {
-      const code = instance.readTerminated(x.error_name(number));
-      errors[number] = { code, message: instance.readTerminated(x.error_message(number)) };
-      numbers.set(code, number);
+  #extended(response, given, said, isTheirs) {
+    const { error: theirs, metadata, data, success, ...rest } = copyRecord(given);
+    const error = { ...copyRecord(theirs), ...response.error };
+    const isFormed = (said & abp.RESPONSE_FORMED) !== 0;
+    if (!isFormed) error.details = given;
+    if (isTheirs) {
+      const { code, message } = copyRecord(theirs);
+      error.code ||= code;
+      const words = [message, theirs, code].find((each) => each && typeof each === 'string');
+      error.message =
+        isFormed && words ? words : this.instance.readTerminated(this.x.response_message(said));
     }
-    return errors[number];
+    // What succeeded too late is not told.
+    if (data !== undefined && success !== true) rest.data = data;
+    const more = (metadata || response.metadata) && {
+      metadata: { ...copyRecord(metadata), ...response.metadata },
+    };
+    return { ...rest, ...response, error, ...more };
   }
 
   /**
    * A response as it stands in a frame, if that has room for all that it says.
    * @param {any} response
-   * @returns {[packed: number, message: unknown] | undefined} `message` is as in
+   * @returns {[packed: abp.Failure, message: unknown] | undefined} `message` is as in
    *   js/wire/frame-kinds.js
    */
-  packFailure({ success, cancelled, data, error, metadata }) {
-    if (success || data !== undefined || !error) return undefined;
-    const { code, message, retryable, ...rest } = error;
-    const { outcome = abp.FATES[abp.FATE_NONE], ...more } = metadata ?? {};
-    const number = numbers.get(code);
-    const fate = abp.FATES.indexOf(outcome);
-    if (!number || fate < 0 || Object.keys(rest).length) return undefined;
-    const words = message === errors[number].message ? undefined : message;
-    return [
-      number |
-        (retryable ? abp.FAILURE_RETRYABLE : 0) |
-        (cancelled ? abp.FAILURE_CANCELLED : 0) |
-        (fate << abp.FAILURE_FATE_SHIFT),
-      Object.keys(more).length ? [words, more] : words,
-    ];
+  packFailure(response) {
+    const { data, error, metadata } = response;
+    const { outcome, ...more } = metadata ?? EMPTY;
+    if (data !== undefined || !error || Object.keys(more).length) return undefined;
+    // Beside its message an error says its code and whether it is retryable.
+    if (Object.keys(error).length > 3) return undefined;
+    const packed = this.said(response) & (abp.RESPONSE_GIVEN - 1);
+    const known = errors[packed & abp.FAILURE_ERROR];
+    const fate = abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
+    if (!known.code || (outcome ?? fate) !== fate) return undefined;
+    const words = error.message === known.message ? undefined : error.message;
+    return [/** @type {abp.Failure} */ (packed), words];
   }
 
   /**
@@ -308,12 +346,9 @@ export class AbpCore extends Core {
       error < abp.ERROR_COUNT &&
       abp.FATES[number >>> abp.FAILURE_FATE_SHIFT];
     if (!isKnown) return undefined;
-    const [words, metadata] = Array.isArray(message) ? message : [message];
-    return this.#failure(
-      /** @type {abp.Failure} */ (packed),
-      words,
-      isObject(metadata) ? metadata : undefined,
-    );
+    const response = this.#responseOf(/** @type {abp.Failure} */ (number));
+    if (typeof message === 'string') response.error.message = message;
+    return response;
   }
 
   /**

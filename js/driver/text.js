@@ -1,8 +1,5 @@
-/**
- * Messages and responses as text, which the core reads and prints, without the values that it never
- * looks into.
- */
-import { copyRecord, isObject, stringify } from '../common/values.js';
+/** Messages as text, which the core reads, without the values that it never looks into. */
+import { isObject, stringify } from '../common/values.js';
 
 /** Members of a payload that are values. The core is told which one it is by its place here. */
 export const VALUES = ['params', 'data', 'chunk'];
@@ -23,13 +20,13 @@ const FEW_LEVELS = 4;
 const FEW = 24;
 
 /**
- * Writes what the core reads of a message or a response. Strings may contain what it cannot carry:
+ * Writes what the core reads of a message. Strings may contain what it cannot carry:
  * NUL or lone surrogates. These are replaced by U+FFFD, so that a reason that was cut in the wrong
  * place does not cost the whole message. A callId or a key that contains them becomes none that can
  * be one, because the replaced text could be that of another call. Binary data is left out, and so
  * are objects in an error or in metadata, which are values, too, and one in the place of an id.
  * @param {unknown} message as it arrived
- * @param {unknown} payload of which members are values: the message's, or a response itself
+ * @param {unknown} payload the message's, of which members are values
  * @param {number} longest characters of the text; throws a RangeError if it certainly has more.
  *   That is known before it is written
  * @param {boolean} isShort whether only what is short is written
@@ -77,22 +74,4 @@ export function textOf(message, payload, longest, isShort) {
     return copy;
   };
   return stringify(shown(message, '', isShort ? FEW_LEVELS : MAX_LEVELS)) ?? '';
-}
-
-/**
- * A response as the core says it, with what else its handler or the peer has said.
- * @param {any} said
- * @param {unknown} given any value
- */
-export function responseOf({ error, metadata, ...said }, given) {
-  const { error: theirs, metadata: more, data, ...rest } = copyRecord(given);
-  // What succeeded too late is not told.
-  if (data !== undefined && rest.success !== true) rest.data = data;
-  const isResponse = given === undefined || typeof rest.success === 'boolean';
-  return {
-    ...rest,
-    ...said,
-    error: { ...copyRecord(theirs), ...error, ...(!isResponse && { details: given }) },
-    ...((metadata || more) && { metadata: { ...copyRecord(more), ...metadata } }),
-  };
 }

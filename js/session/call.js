@@ -190,14 +190,14 @@ export class Call {
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `packed`
+   * @param {any} context what has come, if that settles it: `payload` is the response, `said`
    *   what it says as a number, `chunk` one that was too much
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
   settle(outcome, context, fate) {
     const given = (context?.isChunk && this.options.stream?.overrun) || context?.payload;
     if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.end(given);
-    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.packed);
+    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.said);
     this.endpoint.owner.finished(this, response);
     this.end(response);
   }
@@ -208,10 +208,10 @@ export class Call {
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    * @param {any} given the response of its handler, or of the other side
-   * @param {abp.Failure} [packed] what that says, if it came as a number
+   * @param {abp.Response} [said] what that says, if it is known
    * @returns {any}
    */
-  failure(kind, outcome, fate, given, packed) {
+  failure(kind, outcome, fate, given, said) {
     const { endpoint, callerSignal } = this;
     if (kind === abp.RESULT && outcome !== abp.COMPLETED && saysNothing(given)) given = undefined;
     const isStopped = callerSignal?.aborted;
@@ -221,11 +221,11 @@ export class Call {
     if (kind === abp.SETTLE && outcome === abp.DISCONNECTED) {
       // What has come ends the session, and is no response.
       reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
-      given = packed = undefined;
+      given = said = undefined;
     }
     return endpoint.core.response(kind, outcome, fate, {
       given,
-      packed,
+      said,
       reason,
       expired: saysTimeout(why),
       repeatable: endpoint.capabilities.repeatable?.(this.name),
@@ -329,11 +329,8 @@ export class Call {
     const { endpoint } = this;
     const { core } = endpoint;
     const { x } = core;
-    const { success, cancelled, error, metadata } = response;
-    if (success) endpoint.finish(this, x.finish, abp.COMPLETED, abp.FATE_NONE);
-    else if (cancelled && !error && !metadata)
-      endpoint.finish(this, x.finish, abp.CANCELLED, abp.FATE_NONE);
-    else endpoint.finish(this, x.finish_with_response, core.writeText(response, response));
+    if (response.success) endpoint.finish(this, x.finish, abp.COMPLETED, abp.FATE_NONE);
+    else endpoint.finish(this, x.finish_with_outcome, core.said(response));
     this.extra.onReturn?.();
   }
 

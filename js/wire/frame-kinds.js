@@ -23,6 +23,5 @@ export const CHUNK = 8; // a size, b chunk: of a stream; agreed on with streams
 export const CREDIT = 9; // a chunks, b bytes: so much of a stream was read
 export const TEXT = 10; // b more entries, as text
 // a what is said of a call that did not succeed, as the core packs it (ABP_FAILURE_… in
-// src/abp.h), b its message or, with more of its metadata, [message, metadata]; undefined is
-// the error's own message; agreed on with outcomes
+// src/abp.h), b its message, of which undefined is the error's own; agreed on with outcomes
 export const OUTCOME = 11;

@@ -82,7 +82,7 @@ export class MessageLine {
     const failed = (/** @type {unknown} */ error) => {
       // Once more, without what could not be moved.
       if (transfer?.length) this.respond(call, response);
-      else void this.respondUnsent(response.data, error, (payload) => ({ ...message, payload }));
+      else void this.respondUnsent(response, error, (payload) => ({ ...message, payload }));
     };
     this.#say(message, failed, transfer);
   }
@@ -203,13 +203,16 @@ export class MessageLine {
    * An answer could not be sent: another one says why. One whose id or key cannot be cloned is
    * lost: nobody could match it.
    * @protected
-   * @param {unknown} data
+   * @param {any} unsent the response
    * @param {unknown} error
    * @param {(response: object) => unknown} wrap makes it a message
    */
-  async respondUnsent(data, error, wrap) {
+  async respondUnsent({ success, data, metadata }, error, wrap) {
     const { endpoint } = this;
-    const response = failedBy(await reasonUnsent('result', 'data', data, error));
+    // What a handler has done stands, whatever becomes of its data. Of a question nobody asks that.
+    const done = endpoint.role === abp.APP ? abp.FATES[abp.FATE_FINISHED] : undefined;
+    const outcome = success ? done : metadata?.outcome;
+    const response = failedBy(await reasonUnsent('result', 'data', data, error), outcome);
     // In a session that began meanwhile, its key is that of another call.
     if (endpoint.line !== this) return;
     try {
@@ -397,13 +400,12 @@ export class FrameLine extends MessageLine {
     switch (kind) {
       case FrameKind.OUTCOME: {
         const payload = core.unpackFailure(a, b);
-        if (payload)
-          return sink.feed(x.outcome_received, { payload, packed: a }, length, number, a);
-        return this.#readOther(sink, FrameKind.RESPONSE, key, undefined, b, length, number);
+        const said = /** @type {abp.Response} */ (payload ? a | abp.RESPONSE_PACKED : 0);
+        return sink.feed(x.outcome_received, { payload, said }, length, number, said);
       }
       case FrameKind.RESPONSE: {
-        const text = core.writeText(Object(b), b, length);
-        return sink.feed(x.response_received, { payload: b }, length, number, text);
+        const said = core.said(b ?? null);
+        return sink.feed(x.outcome_received, { payload: b, said }, length, number, said);
       }
       case FrameKind.CANCEL: {
         sink.late?.();
@@ -461,9 +463,9 @@ export class FrameLine extends MessageLine {
     if (!isAnswer) return warnUnsent(error, getOwn(value, 'payload') ?? value);
     // Once more, without what could not be moved.
     if (transfer?.length) return this.writer.add(/** @type {number} */ (kind), key, a, value);
-    const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
+    const unsent = kind === FrameKind.VALUE ? { success: true, data: value } : Object(value);
     const wrap = (/** @type {object} */ response) => [FrameKind.RESPONSE, key, undefined, response];
-    return this.respondUnsent(data, error, wrap);
+    return this.respondUnsent(unsent, error, wrap);
   }
 }
 

@@ -1201,7 +1201,7 @@ static void a_suspected_peer_is_asked_and_what_it_answers_decides(void **state) 
       assert_int_equal(abp_progress_received(ep, &stray), ABP_OK);
       drain(ep, NULL);
       if (plain)
-        abp_endpoint_probed(ep, how / 2 == 2 ? "SESSION_EXPIRED" : NULL, 15);
+        abp_endpoint_probed(ep, how / 2 == 2 ? ABP_SESSION_EXPIRED : ABP_NO_ERROR);
       else if (how / 2 == 1)
         abp_endpoint_ping(ep, 1);
       else

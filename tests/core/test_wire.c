@@ -1191,22 +1191,31 @@ static void a_response_by_itself_is_read_as_in_its_message(void **state) {
 
 static void a_handler_may_settle_with_a_response(void **state) {
   (void)state;
+  enum { SAID = ABP_RESPONSE_GIVEN | ABP_RESPONSE_FORMED };
   static const struct {
     const char *json;
+    abp_response number;
     abp_outcome outcome;
     abp_fate fate;
   } cases[] = {
-      {"{\"success\":true}", ABP_COMPLETED, ABP_FATE_FINISHED},
-      {"{\"success\":false,\"error\":{\"code\":\"X\"}}", ABP_COMPLETED, ABP_FATE_FAILED},
-      {"{\"success\":false,\"error\":{\"code\":\"CANCELLED\"}}", ABP_CANCELLED, ABP_FATE_STOPPED},
-      {"{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"unknown\"}}", ABP_UNKNOWN,
-       ABP_FATE_UNKNOWN},
-      {"{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\"}}", ABP_COMPLETED,
+      {"{\"success\":true}", SAID | ABP_RESPONSE_SUCCEEDS, ABP_COMPLETED, ABP_FATE_FINISHED},
+      {"{\"success\":false,\"error\":{\"code\":\"X\"}}", ABP_RESPONSE_PACKED, ABP_COMPLETED,
+       ABP_FATE_FAILED},
+      {"{\"success\":false,\"error\":{\"code\":\"CANCELLED\"}}",
+       ABP_RESPONSE_PACKED | ABP_CANCELLED_ERROR, ABP_CANCELLED, ABP_FATE_STOPPED},
+      {"{\"success\":false,\"cancelled\":true}", SAID | ABP_FAILURE_CANCELLED, ABP_CANCELLED,
        ABP_FATE_STOPPED},
-      {"{\"success\":false,\"metadata\":{\"outcome\":\"running\"}}", ABP_CANCELLED,
-       ABP_FATE_RUNNING},
+      {"{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"unknown\"}}",
+       SAID | ABP_FAILURE_CANCELLED | ABP_FATE_UNKNOWN << ABP_FAILURE_FATE_SHIFT, ABP_UNKNOWN,
+       ABP_FATE_UNKNOWN},
+      {"{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\"}}",
+       ABP_RESPONSE_PACKED | ABP_FAILURE_CANCELLED | ABP_TIMEOUT_ERROR, ABP_COMPLETED,
+       ABP_FATE_STOPPED},
+      {"{\"success\":false,\"metadata\":{\"outcome\":\"running\"}}",
+       SAID | ABP_FATE_RUNNING << ABP_FAILURE_FATE_SHIFT, ABP_CANCELLED, ABP_FATE_RUNNING},
+      {"", 0, ABP_COMPLETED, ABP_FATE_FAILED},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
     abp_endpoint *app = pair.app.endpoint;
     char text[256];
     snprintf(text, sizeof text,
@@ -1217,13 +1226,15 @@ static void a_handler_may_settle_with_a_response(void **state) {
     abp_call call = 0;
     while (abp_next(app, &action))
       if (action.kind == ABP_START) call = action.call;
-    assert_int_equal(abp_finish_with_response(app, call, cases[i].json, strlen(cases[i].json)),
+    const char *json = cases[i / 2].json;
+    assert_int_equal(i & 1 ? abp_finish_with_outcome(app, call, cases[i / 2].number)
+                           : abp_finish_with_response(app, call, json, strlen(json)),
                      ABP_OK);
     assert_int_equal(abp_next(app, &action), 1);
     assert_int_equal(action.kind, ABP_RESULT);
     assert_int_equal(action.arg,
-                     cases[i].outcome == ABP_UNKNOWN ? ABP_CANCELLED : cases[i].outcome);
-    assert_int_equal(action.fate, cases[i].fate);
+                     cases[i / 2].outcome == ABP_UNKNOWN ? ABP_CANCELLED : cases[i / 2].outcome);
+    assert_int_equal(action.fate, cases[i / 2].fate);
     while (abp_next(app, &action)) {
     }
   }
@@ -1328,7 +1339,7 @@ static void what_a_call_without_success_is_told_is_composed_in_one_place(void **
 static void worded(abp_failure failure, const char *theirs, const char *reason, char *text,
                    size_t size) {
   const int error = (int)(failure & ABP_FAILURE_ERROR);
-  const uint32_t fate = failure >> ABP_FAILURE_FATE_SHIFT;
+  const uint32_t fate = failure >> ABP_FAILURE_FATE_SHIFT & 15;
   const int length = snprintf(
       text, size,
       "{\"success\":false,%s\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"retryable\":%s}",
@@ -1343,13 +1354,14 @@ static void worded(abp_failure failure, const char *theirs, const char *reason, 
 
 /* Each number that says what became of a call, by error, `retryable`, `cancelled` and fate. */
 enum { NUMBERS = (ABP_ERROR_COUNT - 1) * 4 * (ABP_FATE_FAILED + 1) };
-static abp_failure nth_number(uint32_t n) {
+static abp_response nth_number(uint32_t n) {
   const uint32_t fate = n % (ABP_FATE_FAILED + 1), flags = n / (ABP_FATE_FAILED + 1);
   return (1 + flags / 4) | (flags & 1 ? ABP_FAILURE_RETRYABLE : 0) |
-         (flags & 2 ? ABP_FAILURE_CANCELLED : 0) | fate << ABP_FAILURE_FATE_SHIFT;
+         (flags & 2 ? ABP_FAILURE_CANCELLED : 0) | fate << ABP_FAILURE_FATE_SHIFT |
+         ABP_RESPONSE_PACKED;
 }
 
-static void says_the_same(abp_endpoint *ep, const abp_action *action, abp_failure theirs) {
+static void says_the_same(abp_endpoint *ep, const abp_action *action, abp_response theirs) {
   static const char *const reasons[] = {NULL, "", "why"};
   char response[256], wanted[256];
   worded(theirs | ABP_FAILURE_THEIRS, "theirs", NULL, response, sizeof response);
@@ -1364,14 +1376,9 @@ static void says_the_same(abp_endpoint *ep, const abp_action *action, abp_failur
     const abp_failure failure = abp_failure_told(ep, action, &told, theirs);
     size_t length;
     const char *text = abp_print_response(ep, action, &told, &length);
-    if (failure) {
-      worded(failure, "theirs", reason, wanted, sizeof wanted);
-      assert_string_equal(text, wanted);
-    } else {
-      assert_false(theirs);
-      assert_int_equal(action->arg, ABP_COMPLETED);
-      assert_non_null(strstr(text, "not an ABP response"));
-    }
+    const char *message = theirs ? "theirs" : abp_response_message(0);
+    worded(failure, message, reason, wanted, sizeof wanted);
+    assert_string_equal(text, wanted);
   }
 }
 
@@ -1403,7 +1410,7 @@ static void what_a_call_is_told_is_the_same_as_a_number_and_as_text(void **state
 }
 
 /* Answers a call of the agent's, and returns what comes of it: each action, and what is counted. */
-static uint64_t comes_of(const char *json, abp_failure number) {
+static uint64_t comes_of(const char *json, abp_response number) {
   close_pair(NULL);
   assert_int_equal(open_pair(NULL), 0);
   abp_endpoint *agent = pair.agent.endpoint;
@@ -1428,7 +1435,7 @@ static void an_outcome_that_comes_as_a_number_is_read_as_its_response_is(void **
   (void)state;
   char response[256];
   for (uint32_t n = 0; n < NUMBERS; n++) {
-    const abp_failure number = nth_number(n);
+    const abp_response number = nth_number(n);
     worded(number, NULL, NULL, response, sizeof response);
     const uint64_t wanted = comes_of(response, 0);
     assert_true(comes_of(NULL, number) == wanted);
@@ -1440,14 +1447,15 @@ static void an_outcome_that_comes_as_a_number_is_read_as_its_response_is(void **
 
 static void a_number_that_is_no_outcome_counts_as_a_response_that_cannot_be_read(void **state) {
   (void)state;
-  static const abp_failure NONE[] = {
+  static const abp_response NONE[] = {
       0,
       ABP_FAILURE_CANCELLED,
-      ABP_ERROR_COUNT,
-      ABP_FAILURE_ERROR,
-      ABP_CANCELLED_ERROR | (ABP_FATE_FAILED + 1) << ABP_FAILURE_FATE_SHIFT,
-      ABP_CANCELLED_ERROR | 8 << ABP_FAILURE_FATE_SHIFT,
+      ABP_CANCELLED_ERROR,
       ABP_CANCELLED_ERROR | 1u << 31,
+      ABP_RESPONSE_PACKED | ABP_ERROR_COUNT,
+      ABP_RESPONSE_PACKED | ABP_FAILURE_ERROR,
+      ABP_RESPONSE_PACKED | ABP_CANCELLED_ERROR | (ABP_FATE_FAILED + 1) << ABP_FAILURE_FATE_SHIFT,
+      ABP_RESPONSE_PACKED | ABP_CANCELLED_ERROR | 8 << ABP_FAILURE_FATE_SHIFT,
       UINT32_MAX,
   };
   const abp_action action = {.kind = ABP_SETTLE, .arg = ABP_CANCELLED, .fate = ABP_FATE_STOPPED};

@@ -7,7 +7,7 @@
 import { CONFIG } from '../../js/driver/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id response_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect value_received goes_on postpone begin take finish_with_response outcome_received failure'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id finish_with_outcome unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect value_received goes_on postpone begin take outcome_received failure'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -221,31 +221,20 @@ export function script(seed, player, write) {
       ? text.slice(0, at)
       : text.slice(0, at) + one(['"', '{', ',', '\\', ' ']) + text.slice(at + 1);
   };
-  const response = () => {
-    const code = one(['TIMEOUT', 'CANCELLED', 'NOT_INITIALIZED', 'SESSION_EXPIRED', 'OWN']);
-    const [success, cancelled] = [pick(2) > 0, pick(2) > 0];
-    const outcome = one(['running', 'stopped', 'finished', 'unknown', 'odd']);
-    return JSON.stringify({ success, cancelled, error: { code }, metadata: { outcome } });
-  };
-  /** An outcome as a number: mostly one that is one. */
-  const outcome = () => (pick(8) ? 1 + pick(17) + 256 * pick(16) + 4096 * pick(7) : pick(2 ** 30));
+  /** A response as a number: mostly one that is one. */
+  const response = () =>
+    pick(8) ? pick(20) + 256 * pick(4) + 4096 * pick(7) + 65536 * (1 + pick(32)) : pick(2 ** 30);
   const STEPS = [
     [
-      2,
+      6,
       () => {
         const [args, text] = key();
-        does('outcome_received', [...args, outcome()], text);
+        does('outcome_received', [...args, response()], text);
       },
     ],
-    [1, () => does('failure', [4 + pick(4), pick(8), pick(7), pick(2) && outcome(), pick(16)])],
+    [1, () => does('failure', [4 + pick(4), pick(8), pick(7), pick(2) && response(), pick(16)])],
     [1, () => does('take', [pick(2), pick(4)])],
-    [
-      1,
-      () => {
-        const said = response();
-        does('finish_with_response', [call(), said.length], said);
-      },
-    ],
+    [1, () => does('finish_with_outcome', [call(), response()])],
     [3, () => does('advance', [(now += pick(120))])],
     [1, () => does(one(['close', 'lost', 'leave', 'suspect']), [pick(2)])],
     [
@@ -277,14 +266,6 @@ export function script(seed, player, write) {
       () => {
         const [length, text] = id();
         does('cancel_by_id', [length, 3], `${text}why`);
-      },
-    ],
-    [
-      4,
-      () => {
-        const [args, text] = key();
-        const said = response();
-        does('response_received', [...args, said.length], text + said);
       },
     ],
     [1, () => does('unsent', [call()])],

@@ -93,7 +93,7 @@ int main(void) {
     case 8: drain(request(ep, a[1], a[2], a[3], a[4], a[5])); break;
     case 9: drain(cancel(ep, a[1], a[2])); break;
     case 10: drain(cancel_by_id(ep, a[1], a[2])); break;
-    case 11: drain(response_received(ep, a[1], a[2], a[3])); break;
+    case 11: drain(finish_with_outcome(ep, a[1], a[2])); break;
     case 12: drain(unsent(ep, a[1])); break;
     case 13: drain(progress_received(ep, a[1], a[2])); break;
     case 14: add((uint32_t)progress_wanted(ep, a[1])); break;
@@ -114,9 +114,8 @@ int main(void) {
     case 29: drain(postpone(ep, a[1])); break;
     case 30: drain(begin(ep, a[1])); break;
     case 31: drain(take(ep, a[1], a[2])); break;
-    case 32: drain(finish_with_response(ep, a[1], a[2])); break;
-    case 33: drain(outcome_received(ep, a[1], a[2], a[3])); break;
-    case 34: add(failure(ep, a[1], a[2], a[3], a[4], a[5])); break;
+    case 32: drain(outcome_received(ep, a[1], a[2], a[3])); break;
+    case 33: add(failure(ep, a[1], a[2], a[3], a[4], a[5])); break;
     default: return 2;
     }
   }

@@ -291,7 +291,9 @@ describe('what cannot be sent is named with its path', () => {
         ],
         [() => client.call('gives'), 'The result cannot be sent: data.', 'OPERATION_FAILED'],
       ]) {
-        const { error } = await call();
+        const { error, metadata } = await call();
+        // What a handler has done stands.
+        assert.equal(metadata.outcome, code === 'INVALID_PARAMS' ? 'unstarted' : 'finished');
         assertExplains(error, { code, message: /cloned/, anchor });
         assert.ok(error.message.startsWith(`${prefix}${part}: `), error.message);
       }

@@ -88,6 +88,9 @@ const app = expose(
     app: { id: 'a.b', name: 'A', version: '1' },
     capabilities: {
       echo: (params) => params,
+      fail() {
+        throw Object.assign(new Error('no paper'), { code: 'OUT_OF_PAPER', retryable: true });
+      },
       wait: (_params, { signal }) =>
         new Promise((resolve) => {
           signal.addEventListener('abort', () => resolve('stopped'), { once: true });
@@ -106,6 +109,10 @@ const ways = {
   async call() {
     const outcome = await client.call('echo', params());
     if (outcome.data?.title !== 'a document') throw new Error('no call was made');
+  },
+  async fail() {
+    const { error } = await client.call('fail', {});
+    if (error?.code !== 'OUT_OF_PAPER') throw new Error('no call has failed');
   },
   async abort() {
     const controller = new AbortController();

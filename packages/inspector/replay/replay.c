@@ -266,15 +266,8 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   }
   if (IS("take")) return abp_take(ep, flags, (abp_error)u32_of(in, "fault"));
   if (IS("value_received")) return abp_result_received(ep, &id, ABP_COMPLETED);
-  if (IS("response_received")) {
-    const struct json_slice response = text_of(player, in, "response");
-    return abp_response_received(ep, &id, response.text ? response.text : "", response.length);
-  }
-  if (IS("outcome_received")) return abp_outcome_received(ep, &id, u32_of(in, "theirs"));
-  if (IS("finish_with_response")) {
-    const struct json_slice response = text_of(player, in, "response");
-    return abp_finish_with_response(ep, call, response.text ? response.text : "", response.length);
-  }
+  if (IS("outcome_received")) return abp_outcome_received(ep, &id, u32_of(in, "response"));
+  if (IS("finish_with_outcome")) return abp_finish_with_outcome(ep, call, u32_of(in, "response"));
 #undef IS
   return 1;
 }

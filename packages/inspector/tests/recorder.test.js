@@ -28,7 +28,8 @@ test('a recording has each input with what it caused, and what happened in words
     'cancel_by_id',
     'finish',
     'value_received',
-    'response_received',
+    'outcome_received',
+    'finish_with_outcome',
     'progress_received',
     'free',
   ]) {

@@ -72,8 +72,8 @@ const sharedOf = byPath(SHARED);
  */
 const COPIED = {
   'later-common': `agent/capability-list app/(session-of|waits)
-    common/(check-options|copy|development|errors|iterator-of|origins)
-    common/(secret|signals|similar-name|value-size|values|waiting) driver/abp-boundary
+    common/(check-options|copy|development|errors|iterator-of|origins|report)
+    common/(secret|signals|similar-name|transfer|value-size|values|waiting) driver/abp-boundary
     packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
     packages/schemas/src/describe packages/untrusted/src/bounds session/capability-support
     session/pending-cancel session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,

@@ -1,7 +1,5 @@
 /** Which parts of a value are moved to the other side instead of copied. */
-
-/** @type {WeakMap<object, Transferable[]>} */
-const marked = new WeakMap();
+import { marked } from './marked.js';
 
 /**
  * Marks a handler's result: the listed objects are moved, not copied, and cannot be used here
@@ -75,10 +73,9 @@ function buffersIn(object, depth, found) {
     return found?.includes(content) ? found : [...(found ?? []), content];
   const isList = Array.isArray(object);
   if (!depth || !(isList || Object.getPrototypeOf(object) === Object.prototype)) return found;
-  let left = MAX_SEARCHED_MEMBERS;
   // `for in` over a list takes far longer.
   const names = isList ? object : Object.keys(object);
-  for (let i = 0; i < names.length && left; i++, left--) {
+  for (let i = 0; i < names.length && i < MAX_SEARCHED_MEMBERS; i++) {
     const member = isList ? names[i] : object[names[i]];
     if (typeof member === 'object' && member) found = buffersIn(member, depth - 1, found);
   }

@@ -91,13 +91,13 @@ import { isRecord } from '../common/values.js';
  */
 
 const any = 'anything';
-/** The members of a capability. @type {Record<keyof Capability, string>} */
-const MEMBERS = {
-  handler: any,
-  available: any,
-  requirements: any,
-  readOnly: any,
-  idempotent: any,
+/** Members of a capability that run it, or say whether it can run. */
+const OWN = { handler: any, available: any, requirements: any, readOnly: any, idempotent: any };
+/**
+ * Those that agents may see.
+ * @type {Record<Exclude<keyof Capability, keyof typeof OWN>, string>}
+ */
+const SHOWN = {
   description: any,
   inputSchema: any,
   outputSchema: any,
@@ -109,8 +109,7 @@ const MEMBERS = {
   alternatives: any,
   browserRequirement: any,
 };
-/** Those that agents may see: the others run it, or say whether it can run. */
-const PUBLISHED = /** @type {(keyof Capability)[]} */ (Object.keys(MEMBERS).slice(5));
+const shownNames = () => /** @type {(keyof typeof SHOWN)[]} */ (Object.keys(SHOWN));
 
 /** @param {boolean | (() => boolean) | undefined} value */
 const holds = (value) =>
@@ -176,7 +175,7 @@ export class Registry {
       typeof capability === 'function' ? { handler: capability } : { ...capability }
     );
     const { handler, readOnly, idempotent } = entry;
-    requireOptions(`capability ${name}`, { ...entry }, MEMBERS);
+    requireOptions(`capability ${name}`, { ...entry }, { ...OWN, ...SHOWN });
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler`);
     }
@@ -187,7 +186,7 @@ export class Registry {
     };
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
-    parts.describe(name, entry, PUBLISHED);
+    parts.describe(name, entry, shownNames());
     this.all.set(name, entry);
   }
 
@@ -202,7 +201,7 @@ export class Registry {
     const available = holds(capability.available) && requirements.every(({ met }) => met);
     /** @type {Record<string, unknown>} */
     const shown = { name, available, requirements, features: {} };
-    for (const key of PUBLISHED) if (capability[key] !== undefined) shown[key] = capability[key];
+    for (const key of shownNames()) if (capability[key] !== undefined) shown[key] = capability[key];
     return shown;
   }
 

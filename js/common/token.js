@@ -8,7 +8,7 @@ import { abortError } from './signals.js';
 /**
  * Whether threads can share memory: always in Node, and in pages that are cross-origin isolated.
  */
-const shareable =
+const isShareable = () =>
   typeof SharedArrayBuffer === 'function' && globalThis.crossOriginIsolated !== false;
 
 /** Says to code that never returns to the event loop whether its call is cancelled. */
@@ -24,8 +24,9 @@ export class Token {
    *   owner can set it, too
    */
   constructor(word, onBind) {
-    this.#words = [word ?? new Uint32Array(new (shareable ? SharedArrayBuffer : ArrayBuffer)(4))];
-    this.#onBind = shareable ? onBind : undefined;
+    const isShared = isShareable();
+    this.#words = [word ?? new Uint32Array(new (isShared ? SharedArrayBuffer : ArrayBuffer)(4))];
+    this.#onBind = isShared ? onBind : undefined;
   }
 
   /** Post it to another thread and make the same token there. 0 means: not cancelled. */

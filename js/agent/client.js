@@ -32,6 +32,9 @@ import { transportTo } from '../transports/worker.js';
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
+/** Loads what asks and tries again. */
+const loadRetry = () => loadPart(import('./retry.js'));
+
 /**
  * What waits, for code or for another attempt, is a copy.
  * @param {unknown} params
@@ -111,6 +114,7 @@ const OPTIONS = {
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
 /** @import { Route } from './retry.js' */
+/** @typedef {typeof import('../common/dev/index.js')} Development */
 
 /**
  * @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What
@@ -374,7 +378,13 @@ export class Client {
     );
     given?.throwIfAborted();
     this.#end(given);
-    const { upgrade = 'frames', limits, ...said } = this.#options;
+    const {
+      upgrade = 'frames',
+      limits,
+      agent,
+      requestedCapabilities,
+      allowedRequests,
+    } = this.#options;
     const { iframe, limit } = this.#route;
     const attempt = (this.#route.attempt = new AbortController());
     const release = whenAborted(given, () => this.close());
@@ -389,7 +399,6 @@ export class Client {
       const opened = unless(attempt.signal, opening).finally(() => clearTimeout(timer));
       const [transport] = await Promise.all([opened, ready(), this.#observers.ready]);
       attempt.signal.throwIfAborted();
-      const { agent, requestedCapabilities, allowedRequests } = said;
       const owner = upgrade === 'none' ? undefined : this.#owner;
       const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
       const made = new Endpoint({
@@ -442,16 +451,7 @@ export class Client {
    * @returns {Promise<AbpError>}
    */
   #unanswered(endpoint) {
-    const { transport, counters } = endpoint;
-    const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = {
-      ...this.#route,
-      stranger,
-      heard: endpoint.lastMessage,
-      unread: counters.malformed,
-    };
-    const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
-    return explained(({ errorOf }) => errorOf(known, isWaiting), true);
+    return explained(({ errorOf }) => errorOf(this.#route, endpoint), true);
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
@@ -565,12 +565,11 @@ export class Client {
       retry && (streams || transfer),
       key && this.connected && !this.#endpoint.has(abp.OUTCOMES),
     ];
-    if (mistakes.some(Boolean))
-      return development().then((dev) =>
-        unstarted(dev.checkCall(mistakes, given, stream, CALL_OPTIONS)),
-      );
+    const checked = (/** @type {Development} */ dev) =>
+      dev.checkCall(mistakes, given, stream, CALL_OPTIONS);
+    if (mistakes.some(Boolean)) return development().then(checked).then(unstarted);
     // A name that nothing reads is worth a warning, for which the call does not wait.
-    if (odd) tell((dev) => dev.checkCall(mistakes, given, stream, CALL_OPTIONS));
+    if (odd) tell(checked);
     if (retry) return this.#callAgain(name, copyUnlessMoved(params), options);
     if (!streams) return this.#call(name, params, options);
     return this.#callStreaming(name, params, options, stream);
@@ -608,7 +607,7 @@ export class Client {
    */
   async #callAgain(name, params, options) {
     // What may run twice need not be remembered.
-    if (this.features.outcomes && !this.#capabilities.repeatable(name))
+    if (this.#endpoint.has(abp.OUTCOMES) && !this.#capabilities.repeatable(name))
       options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
     const { memory } = this;
     const sent = [Date.now(), performance.now()];
@@ -616,7 +615,7 @@ export class Client {
     const response = await call(options);
     if (response.success) return response;
     const about = { call, client: this, route: this.#route, memory, sent, options };
-    return import('./retry.js').then(
+    return loadRetry().then(
       ({ callAgain }) => callAgain(response, about),
       () => response,
     );
@@ -681,7 +680,7 @@ export class Client {
    *   the question; `unknown` if the app does not know the call or cannot tell
    */
   async outcome(callId, options = {}) {
-    const { askOutcome } = await loadPart(import('./retry.js'));
+    const { askOutcome } = await loadRetry();
     return askOutcome(this, this.#route, callId, options);
   }
 
@@ -708,7 +707,7 @@ export class Client {
    *   requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
    */
   async supports(name) {
-    const { supportOf } = await loadPart(import('./retry.js'));
+    const { supportOf } = await loadRetry();
     return supportOf(this.#capabilities.get(name));
   }
 
@@ -871,7 +870,7 @@ export class Client {
 
 /**
  * An error, in the words of the development part, or why that did not load.
- * @param {(dev: typeof import('../common/dev/index.js')) => any} say
+ * @param {(dev: Development) => any} say
  * @param {boolean} retryable whether another attempt may help
  */
 const explained = (say, retryable) =>

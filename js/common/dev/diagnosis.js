@@ -30,15 +30,19 @@ export function withoutCore(cause) {
  */
 
 /**
- * Makes the error of a handshake that had no answer.
- * @param {Unanswered} unanswered
- * @param {() => boolean} isWaiting whether the answer is still waited for: then the console says
- *   what is known by now
+ * Makes the error of a handshake that had no answer. As long as the answer is waited for, the
+ * console says what is known by now.
+ * @param {Pick<Unanswered, 'iframe' | 'origin' | 'limit'>} route
+ * @param {{ ready: boolean, over: boolean, lastMessage: unknown, counters: Record<string, number>,
+ *   transport: { post: unknown, stranger?: string } }} endpoint
  * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there
  *   was one
  */
-export async function errorOf(unanswered, isWaiting) {
-  const { iframe, origin, heard, limit, unread } = unanswered;
+export async function errorOf(route, endpoint) {
+  const { iframe, origin, limit } = route;
+  const { lastMessage: heard, transport, counters } = endpoint;
+  const unread = counters.malformed;
+  const unanswered = { iframe, origin, limit, heard, unread, stranger: transport.stranger };
   const blocked = iframe && (await blockedReason(iframe));
   const refusal = getOwn(getOwn(heard, 'payload'), 'error');
   const cause = refusal ? AbpError.from(/** @type {any} */ (refusal)) : undefined;
@@ -48,7 +52,8 @@ export async function errorOf(unanswered, isWaiting) {
     iframe?.getAttribute('src') &&
     safely(() => iframe.contentWindow?.location.href, '') === 'about:blank' &&
     addressReason(iframe, origin) === undefined;
-  if (isWaiting() && known && (blocked || !loads)) warn(`the app has not answered yet: ${known}`);
+  const isWaiting = !endpoint.ready && !endpoint.over;
+  if (isWaiting && known && (blocked || !loads)) warn(`the app has not answered yet: ${known}`);
   const within = limit ? ` within ${limit} ms` : '';
   const why = `The app did not answer with a session${within}: ${known ?? likelyReason(unanswered)}`;
   const details = unread ? { unread } : undefined;

@@ -27,8 +27,6 @@ export class Receiver {
    * Whether nothing is sent or received any more. Earlier messages may still wait to be delivered.
    */
   stopped = false;
-  /** The last delivery: it tells that the other side was lost. @type {(() => void) | undefined} */
-  #last;
 
   get onMessage() {
     return this.#onMessage ?? (() => {});
@@ -96,8 +94,8 @@ export class Receiver {
   lose(cause) {
     if (this.#over) return;
     this.#over = true;
-    this.#last = () => invokeReportingErrors(this.#onClose, cause);
-    if (this.#early.push(this.#last) === 1) this.#deliver();
+    const waiting = this.#early.push(() => invokeReportingErrors(this.#onClose, cause));
+    if (waiting === 1) this.#deliver();
   }
 
   /**
@@ -123,7 +121,9 @@ export class Receiver {
   #deliver() {
     // What arrives meanwhile is kept and comes after it.
     for (let next; (next = this.#early[0]); this.#early.shift()) {
-      if (!(next === this.#last ? this.#onClose : this.#onMessage)) return;
+      // The last one tells that the other side was lost.
+      const isEnd = this.#over && this.#early.length === 1;
+      if (!(isEnd ? this.#onClose : this.#onMessage)) return;
       next();
     }
     this.#earlyCharacters = 0;

@@ -36,13 +36,6 @@ const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 const loadRetry = () => loadPart(import('./retry.js'));
 
 /**
- * What waits, for code or for another attempt, is a copy.
- * @param {unknown} params
- * @param {Transferable[]} [transfer] what is moved of them
- */
-const copyUnlessMoved = (params, transfer) => (transfer ? params : cloneOf(params));
-
-/**
  * Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little
  * can be read.
  * @param {any} target
@@ -400,7 +393,6 @@ export class Client {
       const [transport] = await Promise.all([opened, ready(), this.#observers.ready]);
       attempt.signal.throwIfAborted();
       const owner = upgrade === 'none' ? undefined : this.#owner;
-      const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
       const made = new Endpoint({
         role: abp.AGENT,
         features:
@@ -418,14 +410,17 @@ export class Client {
       this.#closed = false;
       this.#unwatch = watchIframe(iframe, made);
       timer = setTimeout(() => this.#unanswered(made), EARLY);
-      for (const [name, value] of Object.entries(hello)) made.core.describe(name, value);
+      const { core } = made;
+      core.describe('agent', agent);
+      core.describe('requestedCapabilities', requestedCapabilities);
+      core.describe('agentCapabilities', { allowedRequests, owner });
       made.advance();
       // The handshake keeps the process alive.
       made.wait(1);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
         // To the core 0 is the default.
-        made.feed(made.core.x.connect, undefined, limit || MAX_TIMER);
+        made.feed(core.x.connect, undefined, limit || MAX_TIMER);
       });
       made.wait(-1);
       if (problem) throw problem;
@@ -508,10 +503,7 @@ export class Client {
     const options = /** @type {CallOptions | undefined} */ (rest[1]);
     return this.#endpoint.stream(
       ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
-      (loading) => {
-        rest[0] = /** @type {any} */ (copyUnlessMoved(rest[0], options?.transfer));
-        return this.#whileWanted(options, loading);
-      },
+      (loading) => this.#whileWanted(rest, loading),
       // What is wrong with its options, or has ended it, is said as of any call.
       (error) =>
         error instanceof AbpError && !this.#isEnded(options)
@@ -524,11 +516,13 @@ export class Client {
   /**
    * Waits for a part that a call needs, unless the call or the session is ended before.
    * @template T
-   * @param {CallOptions | undefined} options
+   * @param {any[]} rest its params and options. Params that are not moved are copied
    * @param {Promise<T>} loading
    */
-  #whileWanted(options, loading) {
-    const wanted = unless(this.#route.attempt.signal, unless(options?.signal, loading));
+  #whileWanted(rest, loading) {
+    const { signal, transfer } = rest[1] ?? EMPTY;
+    if (!transfer) rest[0] = cloneOf(rest[0]);
+    const wanted = unless(this.#route.attempt.signal, unless(signal, loading));
     const beginning = Promise.allSettled([this.#beginning, wanted]);
     this.#beginning = beginning;
     void beginning.then(() => this.#beginning === beginning && (this.#beginning = undefined));
@@ -570,31 +564,30 @@ export class Client {
     if (mistakes.some(Boolean)) return development().then(checked).then(unstarted);
     // A name that nothing reads is worth a warning, for which the call does not wait.
     if (odd) tell(checked);
-    if (retry) return this.#callAgain(name, copyUnlessMoved(params), options);
+    if (retry) return this.#callAgain(name, cloneOf(params), options);
     if (!streams) return this.#call(name, params, options);
-    return this.#callStreaming(name, params, options, stream);
+    return this.#callStreaming(name, [params, options], stream);
   }
 
   /**
    * Makes a call that has a stream, once what that needs is loaded.
    * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
+   * @param {[params: unknown, options: CallOptions]} rest
    * @param {import('../session/call-stream.js').CallStream} [stream] reads what its handler streams
    * @returns {Promise<any>}
    */
-  #callStreaming(name, params, options, stream) {
-    const { input, transfer } = options;
+  #callStreaming(name, rest, stream) {
+    const options = rest[1];
+    const { input } = options;
     const endpoint = this.#endpoint;
     const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
       withInput(endpoint, input, (given) =>
-        this.#call(name, params, { ...options, stream, input: given }),
+        this.#call(name, rest[0], { ...options, stream, input: given }),
       );
     if (endpoint.streams) return begin(endpoint.streams);
-    params = copyUnlessMoved(params, transfer);
-    return this.#whileWanted(options, endpoint.loadStreams()).then(begin, (error) => {
+    return this.#whileWanted(rest, endpoint.loadStreams()).then(begin, (error) => {
       endUnread(input);
-      return this.#isEnded(options) ? this.#call(name, params, options) : unstarted(error);
+      return this.#isEnded(options) ? this.#call(name, rest[0], options) : unstarted(error);
     });
   }
 

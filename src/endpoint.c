@@ -28,8 +28,8 @@ static const char ERRORS[] =
     "INTERNAL_ERROR\0The bridge failed\0"
     "PERMISSION_DENIED\0This is not allowed here\0"
     "PARSE_ERROR\0A frame could not be read\0"
-    "SESSION_EXPIRED\0The session has ended: begin another\0"
-    "SESSION_INVALID\0The session is not known: begin another";
+    "SESSION_EXPIRED\0The connection ended: begin another\0"
+    "SESSION_INVALID\0The connection ended: begin another";
 _Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_SESSION_INVALID == 19 && ABP_ERROR_COUNT == 20,
                "each error has its texts");
 

@@ -210,7 +210,7 @@ export class AbpCore extends Core {
    * @param {unknown} response any value; undefined if there is none
    * @returns {abp.Response}
    */
-  said(response) {
+  packResponse(response) {
     if (response === undefined) return 0;
     if (!errors.length) this.#readErrors();
     try {
@@ -218,17 +218,17 @@ export class AbpCore extends Core {
       const { code, retryable } = isRecord(error) ? error : EMPTY;
       const isCoded = typeof code === 'string';
       /** @type {number} */
-      let said = isCoded ? (numbers.get(code) ?? abp.NO_ERROR) : abp.OPERATION_FAILED;
-      said |= abp.RESPONSE_GIVEN;
-      if (typeof success === 'boolean') said |= abp.RESPONSE_FORMED;
-      if (success === true) said |= abp.RESPONSE_SUCCEEDS;
-      if (cancelled === true) said |= abp.FAILURE_CANCELLED;
+      let packed = isCoded ? (numbers.get(code) ?? abp.NO_ERROR) : abp.OPERATION_FAILED;
+      packed |= abp.RESPONSE_GIVEN;
+      if (typeof success === 'boolean') packed |= abp.RESPONSE_FORMED;
+      if (success === true) packed |= abp.RESPONSE_SUCCEEDS;
+      if (cancelled === true) packed |= abp.FAILURE_CANCELLED;
       // Some languages write null for what is absent.
-      if (error !== undefined && error !== null) said |= abp.RESPONSE_FAILS;
-      if (isCoded) said |= abp.RESPONSE_CODED;
-      if (retryable === true) said |= abp.FAILURE_RETRYABLE;
+      if (error !== undefined && error !== null) packed |= abp.RESPONSE_FAILS;
+      if (isCoded) packed |= abp.RESPONSE_CODED;
+      if (retryable === true) packed |= abp.FAILURE_RETRYABLE;
       const fate = abp.FATES.indexOf(Object(metadata).outcome);
-      return /** @type {abp.Response} */ (said | (Math.max(fate, 0) << abp.FAILURE_FATE_SHIFT));
+      return /** @type {abp.Response} */ (packed | (Math.max(fate, 0) << abp.FAILURE_FATE_SHIFT));
     } catch {
       // A getter or a proxy threw: it says no more than that the call has ended.
       return 0;
@@ -242,23 +242,28 @@ export class AbpCore extends Core {
    * @param {abp.Fate} fate
    * @param {object} [more]
    * @param {any} [more.given] the response of its handler, or of the peer
-   * @param {abp.Response} [more.said] what that says, if it is known
+   * @param {abp.Response} [more.packed] what that says, if it is known
    * @param {string} [more.reason] why it was cancelled, if this side has cancelled it
    * @param {boolean} [more.expired] whether that is that time ran out
    * @param {boolean} [more.repeatable] whether its capability may run twice
    * @returns {any} the response
    */
-  response(kind, arg, fate, { given, said = this.said(given), reason, expired, repeatable } = {}) {
+  response(
+    kind,
+    arg,
+    fate,
+    { given, packed = this.packResponse(given), reason, expired, repeatable } = {},
+  ) {
     const { x, pointer } = this;
     const how =
       (expired ? 1 : 0) | (repeatable ? 2 : 0) | (reason === undefined ? 0 : reason ? 12 : 4);
-    const key = ((((said * 32 + kind) * 32 + arg) * 8 + fate) * 16 + how) * 2 + this.#role;
-    const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, said, how);
+    const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + how) * 2 + this.#role;
+    const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, packed, how);
     if (failures.size === MAX_FAILURES) failures.clear();
     failures.set(key, failure);
     const response = this.#responseOf(failure, reason);
     if (given === undefined) return response;
-    return this.#extended(response, given, said, failure & abp.FAILURE_THEIRS);
+    return this.#extended(response, given, packed, failure & abp.FAILURE_THEIRS);
   }
 
   /**
@@ -287,21 +292,21 @@ export class AbpCore extends Core {
    * Adds what else its handler or the peer has said.
    * @param {any} response
    * @param {any} given any value
-   * @param {abp.Response} said what it says
+   * @param {abp.Response} packed what it says
    * @param {number} isTheirs whether its words stand
    * @returns {any} the response
    */
-  #extended(response, given, said, isTheirs) {
+  #extended(response, given, packed, isTheirs) {
     const { error: theirs, metadata, data, success, ...rest } = copyRecord(given);
     const error = { ...copyRecord(theirs), ...response.error };
-    const isFormed = (said & abp.RESPONSE_FORMED) !== 0;
+    const isFormed = (packed & abp.RESPONSE_FORMED) !== 0;
     if (!isFormed) error.details = given;
     if (isTheirs) {
       const { code, message } = copyRecord(theirs);
       error.code ||= code;
       const words = [message, theirs, code].find((each) => each && typeof each === 'string');
       error.message =
-        isFormed && words ? words : this.instance.readTerminated(this.x.response_message(said));
+        isFormed && words ? words : this.instance.readTerminated(this.x.response_message(packed));
     }
     // What succeeded too late is not told.
     if (data !== undefined && success !== true) rest.data = data;
@@ -323,7 +328,7 @@ export class AbpCore extends Core {
     if (data !== undefined || !error || Object.keys(more).length) return undefined;
     // Beside its message an error says its code and whether it is retryable.
     if (Object.keys(error).length > 3) return undefined;
-    const packed = this.said(response) & (abp.RESPONSE_GIVEN - 1);
+    const packed = this.packResponse(response) & (abp.RESPONSE_GIVEN - 1);
     const known = errors[packed & abp.FAILURE_ERROR];
     const fate = abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
     if (!known.code || (outcome ?? fate) !== fate) return undefined;

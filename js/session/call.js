@@ -190,14 +190,14 @@ export class Call {
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `said`
+   * @param {any} context what has come, if that settles it: `payload` is the response, `packed`
    *   what it says as a number, `chunk` one that was too much
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
   settle(outcome, context, fate) {
     const given = (context?.isChunk && this.options.stream?.overrun) || context?.payload;
     if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.end(given);
-    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.said);
+    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.packed);
     this.endpoint.owner.finished(this, response);
     this.end(response);
   }
@@ -208,10 +208,10 @@ export class Call {
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    * @param {any} given the response of its handler, or of the other side
-   * @param {abp.Response} [said] what that says, if it is known
+   * @param {abp.Response} [packed] what that says, if it is known
    * @returns {any}
    */
-  failure(kind, outcome, fate, given, said) {
+  failure(kind, outcome, fate, given, packed) {
     const { endpoint, callerSignal } = this;
     if (kind === abp.RESULT && outcome !== abp.COMPLETED && saysNothing(given)) given = undefined;
     const isStopped = callerSignal?.aborted;
@@ -221,11 +221,11 @@ export class Call {
     if (kind === abp.SETTLE && outcome === abp.DISCONNECTED) {
       // What has come ends the session, and is no response.
       reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
-      given = said = undefined;
+      given = packed = undefined;
     }
     return endpoint.core.response(kind, outcome, fate, {
       given,
-      said,
+      packed,
       reason,
       expired: saysTimeout(why),
       repeatable: endpoint.capabilities.repeatable?.(this.name),
@@ -330,7 +330,7 @@ export class Call {
     const { core } = endpoint;
     const { x } = core;
     if (response.success) endpoint.finish(this, x.finish, abp.COMPLETED, abp.FATE_NONE);
-    else endpoint.finish(this, x.finish_with_outcome, core.said(response));
+    else endpoint.finish(this, x.finish_with_outcome, core.packResponse(response));
     this.extra.onReturn?.();
   }
 

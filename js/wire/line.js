@@ -400,12 +400,12 @@ export class FrameLine extends MessageLine {
     switch (kind) {
       case FrameKind.OUTCOME: {
         const payload = core.unpackFailure(a, b);
-        const said = /** @type {abp.Response} */ (payload ? a | abp.RESPONSE_PACKED : 0);
-        return sink.feed(x.outcome_received, { payload, said }, length, number, said);
+        const packed = /** @type {abp.Response} */ (payload ? a | abp.RESPONSE_PACKED : 0);
+        return sink.feed(x.outcome_received, { payload, packed }, length, number, packed);
       }
       case FrameKind.RESPONSE: {
-        const said = core.said(b ?? null);
-        return sink.feed(x.outcome_received, { payload: b, said }, length, number, said);
+        const packed = core.packResponse(b ?? null);
+        return sink.feed(x.outcome_received, { payload: b, packed }, length, number, packed);
       }
       case FrameKind.CANCEL: {
         sink.late?.();

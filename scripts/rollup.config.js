@@ -76,7 +76,7 @@ const COPIED = {
     common/(secret|signals|similar-name|transfer|value-size|values|waiting) driver/abp-boundary
     packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
     packages/schemas/src/describe packages/untrusted/src/bounds session/capability-support
-    session/pending-cancel session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
+    session/made-call session/pending-cancel session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration) session/(call-stream|input|outflow)',
   trace: 'packages/inspector/src/abp-names',
   'foreign-capabilities': 'packages/automation/src/(read-error|foreign/foreign-app)',

@@ -86,7 +86,8 @@ typedef enum abp_error {
 /* The code's name on the wire, such as "INVALID_PARAMS"; "" for anything else. The text is static.
  */
 const char *abp_error_name(int error);
-/* The first error whose code's name is this; ABP_NO_ERROR if there is none. */
+/* The error whose code has this name, the first of those that are sent by one; ABP_NO_ERROR if
+ * there is none. */
 abp_error abp_error_of(const char *name, size_t length);
 /* A sentence that says what was wrong and what to do; "" for anything else. The text is static. */
 const char *abp_error_message(int error);

@@ -47,8 +47,8 @@ const char *abp_error_name(int error) { return error_text(error, 0); }
 const char *abp_error_message(int error) { return error_text(error, 1); }
 
 abp_error abp_error_of(const char *name, size_t length) {
-  const char *each = ERRORS;
-  for (uint32_t error = 0; error < ABP_ERROR_COUNT; error++, each = nth_text(each, 2)) {
+  const char *each = nth_text(ERRORS, 2);
+  for (uint32_t error = 1; error < ABP_ERROR_COUNT; error++, each = nth_text(each, 2)) {
     if (length == strlen(each) && memcmp(name, each, length) == 0) return (abp_error)error;
   }
   return ABP_NO_ERROR;

@@ -88,6 +88,9 @@ int abp_wire_tells_fate(const abp_endpoint *endpoint, const abp_action *action);
 void abp_wire_add_failure(struct json_text *out, const struct failure *failure);
 void abp_wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
 void abp_wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
+/* As abp_print(), of any action but an ABP_RESULT: a shim writes its responses itself. */
+const char *abp_wire_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
+                           uint64_t unix_ms, size_t *length);
 /* The message's text, or NULL when memory was short. */
 const char *abp_wire_finish(abp_endpoint *endpoint, int kind, uint64_t unix_ms, size_t *length);
 

@@ -208,20 +208,27 @@ static int print_flow(const abp_endpoint *ep, const abp_action *action, const ab
 static int print_action(const abp_endpoint *ep, const abp_action *action, const abp_body *body) {
   switch (action->kind) {
   case ABP_REQUEST: return print_request(ep, action, body);
-  case ABP_RESULT: return print_result(ep, action, body);
   case ABP_CHUNK:
   case ABP_CREDIT: return print_flow(ep, action, body);
   default: return abp_wire_print_control(ep, action);
   }
 }
 
-const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                      uint64_t unix_ms, size_t *length) {
+const char *abp_wire_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                           uint64_t unix_ms, size_t *length) {
   *length = 0;
   if (!abp_wire_of(ep)) return NULL;
   if (action->kind == ABP_REQUEST && abp_calls_slot(&ep->calls, action->call) == NO_CALL)
     return NULL;
   return abp_wire_finish(ep, print_action(ep, action, body), unix_ms, length);
+}
+
+const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                      uint64_t unix_ms, size_t *length) {
+  if (action->kind != ABP_RESULT) return abp_wire_print(ep, action, body, unix_ms, length);
+  *length = 0;
+  if (!abp_wire_of(ep)) return NULL;
+  return abp_wire_finish(ep, print_result(ep, action, body), unix_ms, length);
 }
 
 const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const abp_body *body,

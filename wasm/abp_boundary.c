@@ -238,7 +238,7 @@ static size_t printed;
 
 /* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
 EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
-  return abp_print(ep, &action, NULL, ms_of(unix_ms), &printed);
+  return abp_wire_print(ep, &action, NULL, ms_of(unix_ms), &printed);
 }
 static void cut(const char **at, const char **text, size_t *length, uint32_t of) {
   *text = of ? *at : NULL;
@@ -263,7 +263,7 @@ const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t 
   if (kind == ABP_NOTIFY) return abp_print_notification(ep, &body, now, &printed);
   const abp_action of = {
       .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
-  return abp_print(ep, &of, &body, now, &printed);
+  return abp_wire_print(ep, &of, &body, now, &printed);
 }
 /* What is said of a call that ended so, and gave `response`, which is 0 if there is none. `how`: 1
  * it expired, 2 it may run twice, 4 there is a reason, 8 that is not empty. */

@@ -9,7 +9,7 @@ import { development, tell } from '../common/development.js';
 import { cloneOf } from '../common/copy.js';
 import { EMPTY, MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
-import { makeCall } from '../session/call.js';
+import { makeCall } from '../session/made-call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';

@@ -2,7 +2,7 @@
 import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
-import { makeCall } from '../session/call.js';
+import { makeCall } from '../session/made-call.js';
 import { elicitationMethod } from '../wire/messages.js';
 
 /** @import { Endpoint } from '../session/endpoint.js' */

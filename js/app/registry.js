@@ -91,10 +91,10 @@ import { isRecord } from '../common/values.js';
  */
 
 const any = 'anything';
-/** Members of a capability that run it, or say whether it can run. */
+/** Members of a capability that agents do not see as they are. */
 const OWN = { handler: any, available: any, requirements: any, readOnly: any, idempotent: any };
 /**
- * Those that agents may see.
+ * Those that they see.
  * @type {Record<Exclude<keyof Capability, keyof typeof OWN>, string>}
  */
 const SHOWN = {

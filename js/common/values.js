@@ -37,6 +37,21 @@ export function isRecord(value) {
 }
 
 /**
+ * The own members of any object but a list, as text has them, without what objects inherit here;
+ * none if they cannot be read.
+ * @param {unknown} value
+ * @returns {any}
+ */
+export function ownMembers(value) {
+  try {
+    if (typeof value === 'object' && !Array.isArray(value)) return { __proto__: null, ...value };
+  } catch {
+    // A getter or a proxy threw.
+  }
+  return { __proto__: null };
+}
+
+/**
  * The members of an object that a peer sent; none if it is not a plain object or cannot be read.
  * @param {unknown} value
  * @returns {any}

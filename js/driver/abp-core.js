@@ -1,11 +1,14 @@
-/** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
+/**
+ * ABP's core: an endpoint, the text that crosses, whose meaning is not known here, and the numbers
+ * that say what responses say.
+ */
 import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
 import { VALUES, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
 import { plainText } from '../common/copy.js';
-import { EMPTY, copyRecord, getOwn, isRecord, limitOf, parse } from '../common/values.js';
+import { EMPTY, getOwn, limitOf, ownMembers, parse } from '../common/values.js';
 
 /** The messages that say of a call what it is or became. @type {unknown[]} */
 const OF_CALLS = [abp.TYPE_CALL, abp.TYPE_CALL_RESULT, abp.TYPE_QUESTION, abp.TYPE_ANSWER];
@@ -213,26 +216,21 @@ export class AbpCore extends Core {
   packResponse(response) {
     if (response === undefined) return 0;
     if (!errors.length) this.#readErrors();
-    try {
-      const { success, cancelled, error, metadata } = isRecord(response) ? response : EMPTY;
-      const { code, retryable } = isRecord(error) ? error : EMPTY;
-      const isCoded = typeof code === 'string';
-      /** @type {number} */
-      let packed = isCoded ? (numbers.get(code) ?? abp.NO_ERROR) : abp.OPERATION_FAILED;
-      packed |= abp.RESPONSE_GIVEN;
-      if (typeof success === 'boolean') packed |= abp.RESPONSE_FORMED;
-      if (success === true) packed |= abp.RESPONSE_SUCCEEDS;
-      if (cancelled === true) packed |= abp.FAILURE_CANCELLED;
-      // Some languages write null for what is absent.
-      if (error !== undefined && error !== null) packed |= abp.RESPONSE_FAILS;
-      if (isCoded) packed |= abp.RESPONSE_CODED;
-      if (retryable === true) packed |= abp.FAILURE_RETRYABLE;
-      const fate = abp.FATES.indexOf(Object(metadata).outcome);
-      return /** @type {abp.Response} */ (packed | (Math.max(fate, 0) << abp.FAILURE_FATE_SHIFT));
-    } catch {
-      // A getter or a proxy threw: it says no more than that the call has ended.
-      return 0;
-    }
+    const { success, cancelled, error, metadata } = ownMembers(response);
+    const { code, retryable } = ownMembers(error);
+    const isCoded = typeof code === 'string';
+    /** @type {number} */
+    let packed = isCoded ? (numbers.get(code) ?? abp.NO_ERROR) : abp.OPERATION_FAILED;
+    packed |= abp.RESPONSE_GIVEN;
+    if (typeof success === 'boolean') packed |= abp.RESPONSE_FORMED;
+    if (success === true) packed |= abp.RESPONSE_SUCCEEDS;
+    if (cancelled === true) packed |= abp.FAILURE_CANCELLED;
+    // Some languages write null for what is absent.
+    if (error !== undefined && error !== null) packed |= abp.RESPONSE_FAILS;
+    if (isCoded) packed |= abp.RESPONSE_CODED;
+    if (retryable === true) packed |= abp.FAILURE_RETRYABLE;
+    const fate = Math.max(abp.FATES.indexOf(ownMembers(metadata).outcome), 0);
+    return /** @type {abp.Response} */ (packed | (fate << abp.FAILURE_FATE_SHIFT));
   }
 
   /**
@@ -258,12 +256,16 @@ export class AbpCore extends Core {
     const how =
       (expired ? 1 : 0) | (repeatable ? 2 : 0) | (reason === undefined ? 0 : reason ? 12 : 4);
     const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + how) * 2 + this.#role;
-    const failure = failures.get(key) ?? x.failure(pointer, kind, arg, fate, packed, how);
-    if (failures.size === MAX_FAILURES) failures.clear();
-    failures.set(key, failure);
+    let failure = failures.get(key);
+    if (failure === undefined) {
+      failure = x.failure(pointer, kind, arg, fate, packed, how);
+      if (failures.size === MAX_FAILURES) failures.clear();
+      failures.set(key, failure);
+    }
     const response = this.#responseOf(failure, reason);
-    if (given === undefined) return response;
-    return this.#extended(response, given, packed, failure & abp.FAILURE_THEIRS);
+    const isTheirs = (failure & abp.FAILURE_THEIRS) !== 0;
+    if (given === undefined && !isTheirs) return response;
+    return this.#extended(response, given, packed, isTheirs);
   }
 
   /**
@@ -293,16 +295,17 @@ export class AbpCore extends Core {
    * @param {any} response
    * @param {any} given any value
    * @param {abp.Response} packed what it says
-   * @param {number} isTheirs whether its words stand
+   * @param {boolean} isTheirs whether its words stand
    * @returns {any} the response
    */
   #extended(response, given, packed, isTheirs) {
-    const { error: theirs, metadata, data, success, ...rest } = copyRecord(given);
-    const error = { ...copyRecord(theirs), ...response.error };
+    const { error: theirs, metadata, data, success, ...rest } = ownMembers(given);
+    const members = ownMembers(theirs);
+    const error = { ...members, ...response.error };
     const isFormed = (packed & abp.RESPONSE_FORMED) !== 0;
-    if (!isFormed) error.details = given;
+    if (!isFormed && given !== undefined) error.details = given;
     if (isTheirs) {
-      const { code, message } = copyRecord(theirs);
+      const { code, message } = members;
       error.code ||= code;
       const words = [message, theirs, code].find((each) => each && typeof each === 'string');
       error.message =
@@ -311,9 +314,9 @@ export class AbpCore extends Core {
     // What succeeded too late is not told.
     if (data !== undefined && success !== true) rest.data = data;
     const more = (metadata || response.metadata) && {
-      metadata: { ...copyRecord(metadata), ...response.metadata },
+      metadata: { ...ownMembers(metadata), ...response.metadata },
     };
-    return { ...rest, ...response, error, ...more };
+    return { success: false, ...rest, ...response, error, ...more };
   }
 
   /**
@@ -343,15 +346,15 @@ export class AbpCore extends Core {
    * @returns {any} undefined if it is none
    */
   unpackFailure(packed, message) {
-    const number = /** @type {number} */ (packed);
-    const error = number & abp.FAILURE_ERROR;
+    if (typeof packed !== 'number' || packed >>> 0 !== packed) return undefined;
+    const error = packed & abp.FAILURE_ERROR;
     const isKnown =
-      number >>> 0 === number &&
       error &&
       error < abp.ERROR_COUNT &&
-      abp.FATES[number >>> abp.FAILURE_FATE_SHIFT];
+      !(packed & (abp.FAILURE_THEIRS | abp.FAILURE_REASON)) &&
+      abp.FATES[packed >>> abp.FAILURE_FATE_SHIFT];
     if (!isKnown) return undefined;
-    const response = this.#responseOf(/** @type {abp.Failure} */ (number));
+    const response = this.#responseOf(/** @type {abp.Failure} */ (packed));
     if (typeof message === 'string') response.error.message = message;
     return response;
   }

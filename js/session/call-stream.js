@@ -3,7 +3,8 @@ import { isHighWaterMark } from '../common/check-options.js';
 import { Inflow } from '../common/inflow.js';
 import { badHighWaterMark } from '../common/value-size.js';
 import { INPUT, failedBy } from '../wire/messages.js';
-import { ENDED, makeCall } from './call.js';
+import { ENDED } from './call.js';
+import { makeCall } from './made-call.js';
 import { rejectionOf } from './rejection.js';
 
 /** What its caller is told when the other side has sent more than was agreed on. */

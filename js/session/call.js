@@ -5,10 +5,9 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
-import { LIMITS, abortError, offAbort, onAbort } from '../common/signals.js';
-import { EMPTY, getOwn, limitOf, milliseconds } from '../common/values.js';
+import { LIMITS, abortError, offAbort } from '../common/signals.js';
+import { EMPTY, getOwn } from '../common/values.js';
 import { failedBy, isOpen } from '../wire/messages.js';
-import { reasonUnsent } from '../wire/unsent.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
 export const ENDED = /** @type {abp.Handle} */ (-1);
@@ -131,35 +130,7 @@ export class Call {
     return this.extra === EMPTY ? (this.extra = {}) : this.extra;
   }
 
-  // --- One that is made here ---------------------------------------------------------------------
-
-  /**
-   * Makes the call.
-   * @param {abp.Handle} [parent] the call on whose behalf this is made
-   */
-  begin(parent = 0) {
-    const { endpoint, options } = this;
-    const { signal, callId, stream } = options;
-    this.callerSignal = signal;
-    stream?.attach(this);
-    if (signal?.aborted) return this.settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
-    const timeout = options.timeout ? milliseconds(options.timeout) : 0;
-    // The core's clock stands still between inputs, and a deadline counts from now, or stands still
-    // from now on.
-    if (timeout || parent) endpoint.advance();
-    if (signal) onAbort(signal, this);
-    endpoint.observe?.('begin', this, parent);
-    const { core } = endpoint;
-    const length = callId === undefined ? 0 : core.writeId(callId);
-    const flags = (options.onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
-    const bytes = stream ? limitOf(options.highWaterMark) : 0;
-    const status =
-      callId !== undefined && !length
-        ? abp.E_ID
-        : endpoint.feed(core.x.request, this, length, timeout, flags, parent, bytes);
-    if (status < 0) endpoint.reject(this, status, parent);
-    this.params = undefined; // They were sent.
-  }
+  // --- How it ends -------------------------------------------------------------------------------
 
   /** Its caller's signal has fired. */
   handleEvent() {
@@ -167,39 +138,6 @@ export class Call {
     const { core } = endpoint;
     this.reason = reasonText(this.callerSignal?.reason);
     endpoint.feed(core.x.cancel, undefined, this.handle, core.writeReason(this.reason));
-  }
-
-  /**
-   * It could not be sent.
-   * @param {unknown} error
-   * @param {unknown} [params]
-   */
-  unsent(error, params = this.params) {
-    const { endpoint, handle, resolve } = this;
-    const isKnown = isErrorObject(error);
-    const response = isKnown ? failedBy(error) : endpoint.refusal(abp.INVALID_PARAMS);
-    // The call ends. What it says of that waits for code that is loaded when it is needed.
-    if (!isKnown)
-      this.resolve = (settled) =>
-        void reasonUnsent('parameters', 'params', params, error).then((why) => {
-          settled.error.message = why;
-          resolve?.(settled);
-        });
-    endpoint.sendFailed(handle, { payload: response });
-  }
-
-  /**
-   * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `packed`
-   *   what it says as a number, `chunk` one that was too much
-   * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
-   */
-  settle(outcome, context, fate) {
-    const given = (context?.isChunk && this.options.stream?.overrun) || context?.payload;
-    if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.end(given);
-    const response = this.failure(abp.SETTLE, outcome, fate, given, context?.packed);
-    this.endpoint.owner.finished(this, response);
-    this.end(response);
   }
 
   /**
@@ -406,19 +344,3 @@ export class Call {
  */
 const saysNothing = ({ success, cancelled, data, error, metadata } = EMPTY) =>
   !error && !metadata && (success || (cancelled && data === undefined));
-
-/**
- * Makes a call, or asks a question.
- * @param {import('./endpoint.js').Endpoint} endpoint
- * @param {string} name
- * @param {unknown} params
- * @param {MadeOptions} [options]
- * @param {abp.Handle} [parent] the call on whose behalf this is made
- * @returns {Promise<any>} the response: it never rejects
- */
-export const makeCall = (endpoint, name, params, options, parent = 0) =>
-  new Promise((resolve) => {
-    const call = new Call(endpoint, name, params, options);
-    call.resolve = resolve;
-    call.begin(parent);
-  });

@@ -1,9 +1,10 @@
 /** What is said to the other side, and how: js/wire/line.js has the two kinds. */
 import type { Call } from '../session/call.js';
 import type { Endpoint } from '../session/endpoint.js';
+import type { MadeCall } from '../session/made-call.js';
 import type { MessageKind } from '../transports/transport.js';
 
-export type { Call, Endpoint, MessageKind };
+export type { Call, Endpoint, MadeCall, MessageKind };
 
 /** Chunks and bytes of a stream. */
 export type Amount = [chunks: number, bytes: number];
@@ -16,7 +17,7 @@ export type Sink = Pick<
 
 export interface Line {
   /** Makes a call, or asks a question; `window` is that of its stream. */
-  request(call: Call, window?: Amount): void;
+  request(call: MadeCall, window?: Amount): void;
   /** Answers a call that was received. */
   respond(call: Call, response: any, transfer?: Transferable[]): void;
   /** What `cancel` says, read when the core says that a call is to be stopped. */

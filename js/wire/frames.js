@@ -172,16 +172,20 @@ export class FrameWriter {
    * Sends what cannot go together, entry by entry: those that can be sent are.
    * @param {unknown[]} frame
    * @param {Transferable[]} [transfer] moved with the last entry
+   * @param {Set<unknown>} [ended] the keys of streams of which a chunk could not be sent
    */
-  #postApart(frame, transfer) {
-    while (frame.length) {
-      const entry = frame.splice(0, 4);
-      const moved = frame.length ? undefined : transfer;
-      if (entry[0] === FrameKind.TEXT) this.#postApart(parse(/** @type {string} */ (entry[3])));
-      else {
+  #postApart(frame, transfer, ended = new Set()) {
+    for (let i = 0; i < frame.length; i += 4) {
+      const entry = frame.slice(i, i + 4);
+      const [kind, key, , value] = entry;
+      const moved = i + 4 === frame.length ? transfer : undefined;
+      if (kind === FrameKind.TEXT)
+        this.#postApart(parse(/** @type {string} */ (value)), undefined, ended);
+      else if (kind !== FrameKind.CHUNK || !ended.has(key)) {
         try {
           this.#channel.post(entry, moved);
         } catch (error) {
+          if (kind === FrameKind.CHUNK) ended.add(key);
           this.#undeliverable(entry, moved, error);
         }
       }

@@ -14,7 +14,7 @@ import { failedBy } from './messages.js';
 import { callMessage, readOrdinary, responseMessage } from './ordinary.js';
 import { reasonUnsent, warnUnsent } from './unsent.js';
 
-/** @import { Amount, Call, Endpoint, Line, MessageKind, Sink } from '../types/line.js' */
+/** @import { Amount, Call, Endpoint, Line, MadeCall, MessageKind, Sink } from '../types/line.js' */
 
 /**
  * What a peer says of a stream.
@@ -46,7 +46,7 @@ export class MessageLine {
 
   /**
    * Makes a call, or asks a question.
-   * @param {Call} call
+   * @param {MadeCall} call
    * @param {Amount} [window] of its stream
    */
   request(call, window) {
@@ -244,7 +244,7 @@ export class FrameLine extends MessageLine {
 
   /**
    * @override
-   * @param {Call} call
+   * @param {MadeCall} call
    * @param {Amount} [window]
    */
   request(call, window) {
@@ -452,7 +452,7 @@ export class FrameLine extends MessageLine {
     const isRequest = kind === FrameKind.REQUEST;
     const isMade = isRequest || kind === FrameKind.REQUEST_WITH;
     // Calls of the two sides may have the same key.
-    const call = /** @type {Call | undefined} */ (
+    const call = /** @type {MadeCall | undefined} */ (
       this.endpoint.find((record) => record.key === key && isMade === !!record.resolve)
     );
     if (isMade) return call?.unsent(error, isRequest ? value : getOwn(value, '0'));
@@ -463,7 +463,13 @@ export class FrameLine extends MessageLine {
     if (!isAnswer) return warnUnsent(error, getOwn(value, 'payload') ?? value);
     // Once more, without what could not be moved.
     if (transfer?.length) return this.writer.add(/** @type {number} */ (kind), key, a, value);
-    const unsent = kind === FrameKind.VALUE ? { success: true, data: value } : Object(value);
+    /** @type {any} */
+    const unsent =
+      kind === FrameKind.VALUE
+        ? { success: true, data: value }
+        : kind === FrameKind.OUTCOME
+          ? this.endpoint.core.unpackFailure(a, value)
+          : value;
     const wrap = (/** @type {object} */ response) => [FrameKind.RESPONSE, key, undefined, response];
     return this.respondUnsent(unsent, error, wrap);
   }

@@ -19,7 +19,16 @@ async function openOver(write) {
     };
   });
   const app = expose(
-    { app: APP, capabilities: { echo: (params) => params, counts: () => ({ count: 5n }) } },
+    {
+      app: APP,
+      capabilities: {
+        echo: (params) => params,
+        counts: () => ({ count: 5n }),
+        *streams() {
+          for (let i = 0; i < 6; i++) yield i === 3 ? 3n : i;
+        },
+      },
+    },
     { origins: [] },
   );
   app.accept(ends[1]);
@@ -54,4 +63,26 @@ test('each call ends if a transport takes nothing any more, also those that went
     assert.deepEqual([error.code, metadata.outcome], ['INVALID_PARAMS', 'unstarted']);
     assert.match(error.message, /it is broken/);
   }
+});
+
+test('a stream ends with the chunk that could not be sent: none comes after it', async () => {
+  const client = await openOver((message) => JSON.parse(JSON.stringify(message)));
+  const chunks = [];
+  const reading = async () => {
+    for await (const chunk of client.stream('streams')) chunks.push(chunk);
+  };
+  await assert.rejects(reading, /A chunk cannot be sent/);
+  assert.deepEqual(chunks, [0, 1, 2]);
+});
+
+test('a refusal that could not be sent once says all the same that nothing has begun', async () => {
+  let left = 0;
+  const client = await openOver((message) => {
+    if (left-- > 0) throw new Error('it is broken');
+    return structuredClone(message);
+  });
+  const calling = client.call('unknown');
+  left = 2;
+  const { metadata } = await calling;
+  assert.equal(metadata.outcome, 'unstarted');
 });

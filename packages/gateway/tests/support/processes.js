@@ -1,5 +1,5 @@
 /** The processes of a program: which they are, whether they run, and how they are made to hang. */
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -53,6 +53,24 @@ export function signalAll(pids, signal) {
   }
 }
 
+/** @param {number} pid */
+const programOf = (pid) => {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return undefined; // It has ended meanwhile.
+  }
+};
+/**
+ * What a gateway has begun. A process that still runs the gateway's own program is about to become
+ * another one, for which the gateway waits without listening to anything.
+ * @param {number} pid of the gateway
+ */
+const begunBy = (pid) => {
+  const own = programOf(pid);
+  return descendants(pid).filter((each) => programOf(each) !== own);
+};
+
 /**
  * Makes the browser of a gateway hang.
  * @param {number} pid of the gateway
@@ -62,9 +80,9 @@ export async function hang(pid) {
   let found;
   // What it begins meanwhile hangs, too.
   do {
-    found = descendants(pid);
+    found = begunBy(pid);
     signalAll(found, 'SIGSTOP');
     await sleep(50);
-  } while (descendants(pid).length > found.length);
+  } while (begunBy(pid).length > found.length);
   return found;
 }

@@ -261,8 +261,7 @@ const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t 
   const uint64_t now = ms_of(unix_ms);
   if (kind == ABP_REPORT) return abp_print_progress_token(ep, call, &body, now, &printed);
   if (kind == ABP_NOTIFY) return abp_print_notification(ep, &body, now, &printed);
-  const abp_action of = {
-      .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
+  const abp_action of = {.kind = kind, .call = call, .chunks = chunks, .at = ms_of(at)};
   return abp_wire_print(ep, &of, &body, now, &printed);
 }
 /* What is said of a call that ended so, and gave `response`, which is 0 if there is none. `how`: 1
@@ -277,7 +276,7 @@ abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate
                          .repeatable = (int)(how & 2)};
   return abp_failure_told(ep, &ending, &told, response);
 }
-/* Terminated. */
+/* What is said of a response that has no words of its own, terminated. */
 EXPORT("response_message") const char *response_message(abp_response response) {
   return abp_response_message(response);
 }

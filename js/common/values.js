@@ -37,8 +37,8 @@ export function isRecord(value) {
 }
 
 /**
- * The own members of any object but a list, as text has them, without what objects inherit here;
- * none if they cannot be read.
+ * The own members of an object of any class, and nothing that it inherits. A list has none, and
+ * neither has what cannot be read.
  * @param {unknown} value
  * @returns {any}
  */

@@ -169,7 +169,7 @@ export class FrameWriter {
   }
 
   /**
-   * Sends what cannot go together, entry by entry: those that can be sent are.
+   * Sends the entries of a frame one by one, because they could not be sent together.
    * @param {unknown[]} frame
    * @param {Transferable[]} [transfer] moved with the last entry
    * @param {Set<unknown>} [ended] the keys of streams of which a chunk could not be sent

@@ -209,7 +209,8 @@ export class MessageLine {
    */
   async respondUnsent({ success, data, metadata }, error, wrap) {
     const { endpoint } = this;
-    // What a handler has done stands, whatever becomes of its data. Of a question nobody asks that.
+    // The handler has run to its end, although its data cannot be sent. An answer to a question
+    // tells no outcome.
     const done = endpoint.role === abp.APP ? abp.FATES[abp.FATE_FINISHED] : undefined;
     const outcome = success ? done : metadata?.outcome;
     const response = failedBy(await reasonUnsent('result', 'data', data, error), outcome);

@@ -103,6 +103,7 @@ const RESPONSES = [
   },
   new Made({ success: true, data: 1 }),
   new Made({ success: false, cancelled: true }),
+  undefined,
   null,
   'words',
   1,

@@ -8,7 +8,19 @@ import { Peer } from '../support/raw.js';
 
 /** An app that this test plays, in the same thread: what it sends arrives as it is. */
 class App extends Peer {
-  transport = { onMessage() {}, close() {}, post: (message) => this.arrived(message) };
+  #isGreeted = false;
+  transport = {
+    onMessage() {},
+    close() {},
+    post: (message) => {
+      // It is sent again until it is answered, which a busy machine may take long for.
+      if (message.type !== 'initialize') this.arrived(message);
+      else if (!this.#isGreeted) {
+        this.#isGreeted = true;
+        this.arrived(message);
+      }
+    },
+  };
   post(message) {
     this.transport.onMessage(message, []);
   }

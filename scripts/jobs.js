@@ -56,7 +56,8 @@ const working = {
   lint: `npx --no-install oxlint
     ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
-      --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay`,
+      --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay
+    git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror`,
   package: `COMPILERS=typescript ${tests('tests/package/{package,compilers}.test.js')}`,
   // Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
   c: ctest("--label-exclude 'landing|long'"),
@@ -79,8 +80,8 @@ const landing = {
   'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
   discover: tests('packages/*/tests/browser/discover.test.js'),
-  format: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
-    npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .`,
+  format:
+    'npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .',
 };
 
 /**

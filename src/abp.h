@@ -599,10 +599,10 @@ enum {
   ABP_FAILURE_FATE_SHIFT = 12
 };
 
-/* What an ABPResponse says of its call, as one number without its texts. The lower bits are those of
- * an abp_failure: the error, ABP_FAILURE_RETRYABLE, ABP_FAILURE_CANCELLED and the fate. A response
- * without a code has ABP_OPERATION_FAILED, and one whose code is not known here ABP_NO_ERROR. The
- * flags below are added to that. 0 means that there is no response. */
+/* What an ABPResponse says of its call, as one number without its texts. The lower bits are those
+ * of an abp_failure: the error, ABP_FAILURE_RETRYABLE, ABP_FAILURE_CANCELLED and the fate. A
+ * response without a code has ABP_OPERATION_FAILED, and one whose code is not known here
+ * ABP_NO_ERROR. The flags below are added to that. 0 means that there is no response. */
 typedef uint32_t abp_response;
 enum {
   ABP_RESPONSE_GIVEN = 65536,     /* there is a response */

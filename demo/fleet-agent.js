@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTaskServer } from '../packages/a2a/src/index.js';
-import { natsBackend, taskStore } from '../packages/a2a/src/store/index.js';
+import { natsBackend, taskStore } from '../packages/a2a-store/src/index.js';
 
 const { port, effects, term } = JSON.parse(process.argv[2]);
 const { resolve } = createRequire(new URL('nats/package.json', import.meta.url));

@@ -90,7 +90,7 @@ const landing = {
  */
 const rest = {
   'gateway-rest': only(gateway, longDay),
-  fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers
+  fleet: tests('packages/a2a-store/tests/fleet/*.test.js'), // with real NATS servers
   frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
@@ -103,7 +103,7 @@ const rest = {
   // over memory alone.
   ...otherNodes,
   coverage: `scripts/coverage.sh\nnpx --no-install c8 ${tests(units)}`,
-  many: `FC_RUNS=300 FLOOD=1000000 FLEET_HISTORIES=200 ${tests('tests/node/{properties,hostile}.test.js packages/a2a/tests/membership.test.js')}`,
+  many: `FC_RUNS=300 FLOOD=1000000 FLEET_HISTORIES=200 ${tests('tests/node/{properties,hostile}.test.js packages/a2a-store/tests/membership.test.js')}`,
   // The core as JavaScript, in pages that forbid WebAssembly. It is the same core
   // (tests/differential): what an engine decides is how it is loaded and how it runs; in Chromium,
   // what else such pages forbid.

@@ -127,11 +127,8 @@ if [ -e package-lock.json ] && { [ ! -e node_modules/.package-lock.json ] ||
   touch node_modules/.package-lock.json
 fi
 
-# What talks to NATS is needed by a demo, and by one job of the whole suite.
-install_for() {
-  [[ " $wanted " == *" $1 "* ]] && [ ! "$2/node_modules/.package-lock.json" -nt "$2/package-lock.json" ] || return 0
-  npm ci --silent --no-audit --no-fund --prefix "$2"
-  touch "$2/node_modules/.package-lock.json"
-}
-install_for fleet demo/nats
-install_for all packages/a2a/tests/fleet
+# What talks to NATS is needed by a demo.
+if [[ " $wanted " == *" fleet "* ]] && [ ! demo/nats/node_modules/.package-lock.json -nt demo/nats/package-lock.json ]; then
+  npm ci --silent --no-audit --no-fund --prefix demo/nats
+  touch demo/nats/node_modules/.package-lock.json
+fi

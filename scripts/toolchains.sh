@@ -28,8 +28,6 @@ if [ $# -eq 0 ]; then
   done
 fi
 scripts/setup.sh build # the npm packages and the source of cJSON, which the chroots get
-fleet=packages/a2a/tests/fleet
-[ -e $fleet/node_modules ] || npm ci --silent --no-audit --no-fund --prefix $fleet
 folder=${TOOLCHAINS:-$(mktemp -d /tmp/toolchains.XXXXXX)}
 [ -n "${TOOLCHAINS:-}" ] || trap 'rm -rf --one-file-system "$folder"' EXIT
 mkdir -p "$folder" build/logs
@@ -59,14 +57,13 @@ try_out() {
   mkdir -p "$root/abp/build/deps"
   git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$root/abp"
   cp -a node_modules "$root/abp/"
-  cp -a $fleet/node_modules "$root/abp/$fleet/"
   [ ! -e build/deps/cjson ] || cp -a build/deps/cjson "$root/abp/build/deps/"
   within "$root" 'cd /abp
     scripts/build.sh wasm native
     emcc --version | head -n 1; cc --version | head -n 1; node --version
     node --test --test-concurrency=2 tests/node/*.test.js packages/[!g]*/tests/*.test.js
     nats-server --version
-    node --test packages/a2a/tests/fleet/nats.test.js
+    node --test packages/a2a-store/tests/fleet/nats.test.js
     node --import ./tests/support/no-wasm.js --test tests/node/{driver,instance,transcripts,reentrancy,leaks}.test.js
     node demo/main.js --once'
 }

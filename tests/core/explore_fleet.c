@@ -17,14 +17,15 @@
  *   explore_fleet <point>     what goes wrong without this one
  *
  * Some of the points say more, which two processes and one task cannot show. What a backend and a
- * reader do is in packages/a2a/tests/contracts (no gap and no repeat, resuming from a number, pages
- * of lists, objects, retention); that queues are bounded, in store.test.js and push.test.js;
+ * reader do is in packages/a2a-store/tests/contracts (no gap and no repeat, resuming from a number,
+ * pages of lists, objects, retention); that queues are bounded, in store.test.js and push.test.js;
  * resolved addresses and encrypted credentials, in push.test.js; namespaces, lost servers and the
  * cluster, in tests/fleet/nats.test.js; draining and whole processes, in
  * tests/fleet/processes.test.js. Here a process knows who owns the task and who is dead. How it
  * finds that out, on a backend that refuses, hangs and is late, is explored in
- * packages/a2a/tests/membership.test.js: nothing begins under a lease without an entry, a duty is
- * over when a record has come after its process was gone, a question is watched by who finds it.
+ * packages/a2a-store/tests/membership.test.js: nothing begins under a lease without an entry, a
+ * duty is over when a record has come after its process was gone, a question is watched by who
+ * finds it.
  */
 #include "abp_tasks.h"
 #include "arena.h"

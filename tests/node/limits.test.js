@@ -920,12 +920,12 @@ const LIMITS = {
       ],
     },
   },
-  'packages/a2a/src/store/index.js TaskStoreOptions': {
+  'packages/a2a-store/src/index.js TaskStoreOptions': {
     term: {
       default: 15_000,
       tests: [
         named(
-          'packages/a2a/tests/fleet/processes.test.js',
+          'packages/a2a-store/tests/fleet/processes.test.js',
           'a process is killed: its tasks fail, and others do not',
         ),
       ],
@@ -934,7 +934,7 @@ const LIMITS = {
       default: 604_800_000,
       tests: [
         named(
-          'packages/a2a/tests/contracts/store.js',
+          'packages/a2a-store/tests/contracts/store.js',
           'a task that ended longer ago than the retention is deleted, and no other',
         ),
       ],
@@ -943,7 +943,7 @@ const LIMITS = {
       default: 64 << 20,
       tests: [
         named(
-          'packages/a2a/tests/store.test.js',
+          'packages/a2a-store/tests/store.test.js',
           'what waits to be stored is bounded: emitting throws, new tasks are refused, cancels are not',
           'a stream of chunks waits until there is room, and none is lost',
         ),

@@ -7,7 +7,7 @@ import { PassThrough } from 'node:stream';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { createTaskClient } from '../../packages/a2a/src/index.js';
-import { memoryBackend } from '../../packages/a2a/src/store/index.js';
+import { memoryBackend } from '../../packages/a2a-store/src/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';

@@ -1,7 +1,6 @@
 // One A2A agent in a process of its own: ours, with a store or without, or the SDK's, with the same
 // executor. Says its port, and on request how much memory it has in use.
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 
 const [, , whose, where] = process.argv;
 const CARD = { name: 'bench', description: 'Measured', version: '1', skills: [] };
@@ -13,12 +12,11 @@ const waits = (text) => text === 'wait';
 async function storeOf() {
   if (whose === 'ours') return undefined;
   const { memoryBackend, natsBackend, sqliteBackend, taskStore } =
-    await import('../src/store/index.js');
+    await import('../../a2a-store/src/index.js');
   if (whose === 'memory') return taskStore({ backend: memoryBackend() });
   if (whose === 'sqlite') return taskStore({ backend: await sqliteBackend(where) });
-  const { resolve } = createRequire(new URL('../tests/fleet/package.json', import.meta.url));
-  const { connect } = await import(resolve('@nats-io/transport-node'));
-  const jetstream = await import(resolve('@nats-io/jetstream'));
+  const { connect } = await import('@nats-io/transport-node');
+  const jetstream = await import('@nats-io/jetstream');
   const connection = await connect({ servers: `127.0.0.1:${where}` });
   return taskStore({ backend: await natsBackend({ connection, jetstream }) });
 }

@@ -24,7 +24,6 @@ import {
   versionOf,
 } from './requests.js';
 import { eventsOf } from './shown-tasks.js';
-import { Replay } from './store/replay.js';
 import { messageOf } from './task.js';
 
 /** @import { Dialect, Message } from './dialects.js' */
@@ -32,8 +31,7 @@ import { messageOf } from './task.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Access, Parts } from './server.js' */
 /** @import { Entry } from './shown-tasks.js' */
-/** @import { PushConfig } from './store/push.js' */
-/** @import { Replica } from './store/replica.js' */
+/** @import { PushConfig, Replay, Replica } from './store.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */
@@ -539,7 +537,7 @@ class Asked {
       const entry = await this.#find('subscribe');
       const { replica, task } = entry;
       const number = this.info.headers['last-event-id'];
-      const replay = number ? await Replay.after(logs.backend, replica, number) : undefined;
+      const replay = number ? await logs.replay(replica, number) : undefined;
       /** @type {PrintedEvent[]} */
       let missed = [];
       for (let next; replay && !replay.done && missed.length === 0; missed = eventsOf(task, next))

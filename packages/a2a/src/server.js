@@ -2,7 +2,6 @@
 import { AbpError, loadOnce } from '../../../js/common/errors.js';
 import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { isRecord, milliseconds } from '../../../js/common/values.js';
-import { processBackend } from './backends/memory.js';
 import { Backlog } from './backlog.js';
 import { printCard } from './card.js';
 import { checkCard } from './check-card.js';
@@ -14,13 +13,12 @@ import { BUSY_FOR, asError, away, isAway } from './refusals.js';
 import { refuse } from './requests.js';
 import { Runs } from './runs.js';
 import { ShownTasks, endStreams } from './shown-tasks.js';
-import { TaskLogs } from './store/store.js';
+import { processStore } from './store.js';
 import { ready } from './tasks-core.js';
 
 /** @import { Message } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
-/** @import { Reports } from './store/telemetry.js' */
-/** @import { Pushes } from './store/push.js' */
+/** @import { Pushes, Reports, TaskLogs } from './store.js' */
 /** @import { ExecutorContext } from './runs.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
@@ -53,11 +51,11 @@ import { ready } from './tasks-core.js';
  *   `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
  * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers
  *   and messages
- * @property {import('./store/push.js').Push} [push] sends push notifications, by
+ * @property {import('./store.js').Push} [push] sends push notifications, by
  *   `pushNotifications` of `abp-bridge/a2a-store` (they are refused)
- * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by
+ * @property {import('./store.js').Telemetry} [telemetry] metrics and traces, by
  *   `openTelemetry` of `abp-bridge/a2a-store` (none)
- * @property {import('./store/index.js').TaskStore} [store] where tasks are kept that outlive the
+ * @property {import('./store.js').TaskStore} [store] where tasks are kept that outlive the
  *   process, by `taskStore` of `abp-bridge/a2a-store` (in memory, and they end with the process)
  */
 
@@ -97,17 +95,6 @@ const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 
  * @property {Pushes} [pushes]
  * @property {Reports} [reports]
  */
-
-/**
- * A store in the process: nobody else looks at its lease, and a task is forgotten when it is shown
- * no more.
- */
-const IN_PROCESS = /** @type {const} */ ({
-  term: Infinity,
-  onOrphan: 'fail',
-  retention: 0,
-  maxOutbox: Infinity,
-});
 
 /** A server of A2A tasks. */
 export class TaskServer {
@@ -226,9 +213,8 @@ export class TaskServer {
     Object.assign(parts, { pushes: this.#pushes, reports: this.#reports });
     parts.shown = new ShownTasks(parts);
     parts.runs = new Runs(parts);
-    const attach = /** @type {((of: Parts) => TaskLogs) | undefined} */ (store?.attach);
-    parts.logs =
-      attach?.(parts) ?? new TaskLogs(parts, { ...IN_PROCESS, backend: processBackend() });
+    const { attach } = /** @type {typeof processStore} */ (store ?? processStore);
+    parts.logs = attach(parts);
     parts.operations = new Operations(parts);
     return parts;
   }

@@ -14,8 +14,7 @@ import { TaskTable, ended } from './tasks-core.js';
 
 /** @import { Event, Metadata, Status } from './dialects.js' */
 /** @import { Parts } from './server.js' */
-/** @import { Origin, TaskEvent } from './store/records.js' */
-/** @import { Replica } from './store/replica.js' */
+/** @import { Origin, PushConfig, Replica, TaskEvent } from './store.js' */
 
 /** The verdict on a task that is lost, where the core does not say it any more. */
 const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
@@ -31,7 +30,7 @@ const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
  * @property {Set<import('./reply.js').Stream>} streams
  * @property {Map<() => void, (error: unknown) => void>} waiting who waits for the task to settle,
  *   and how they are answered when it will not here
- * @property {Map<string, import('./store/push.js').PushConfig>} pushes where its states are sent,
+ * @property {Map<string, PushConfig>} pushes where its states are sent,
  *   by the ids that clients gave
  * @property {number} counted the task's characters when it was last measured
  * @property {string} [number] of the latest event that was told, if a reader can go on behind it
@@ -297,7 +296,7 @@ const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
 /**
  * What streams were told of an event of a task's log: one, or nothing.
  * @param {StoredTask} task
- * @param {import('./store/replay.js').Numbered} one
+ * @param {import('./store.js').Numbered} one
  */
 export function eventsOf(task, { event, number }) {
   if (event.k === 'artifact') return [new PrintedEvent(artifactEvent(task, event), number)];

@@ -10,7 +10,7 @@ import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { AgentEvent, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { createRequestHandler } from '../../src/adapters/a2a-sdk.js';
 import { createTaskClient } from '../../src/index.js';
-import { memoryBackend, taskStore } from '../../src/store/index.js';
+import { memoryBackend, taskStore } from '../../../a2a-store/src/index.js';
 import { deferred } from '../support/a2a.js';
 import { startSdkAgent } from '../support/a2a-sdk.js';
 

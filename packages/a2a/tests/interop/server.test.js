@@ -10,7 +10,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { memoryBackend, taskStore } from '../../src/store/index.js';
+import { memoryBackend, taskStore } from '../../../a2a-store/src/index.js';
 import { VERSIONS, deferred, open, post, servingUntilEnd } from '../support/a2a.js';
 
 const served = servingUntilEnd();

@@ -23,7 +23,7 @@
  * cluster, in tests/fleet/nats.test.js; draining and whole processes, in
  * tests/fleet/processes.test.js. Here a process knows who owns the task and who is dead. How it
  * finds that out, on a backend that refuses, hangs and is late, is explored in
- * packages/a2a-store/tests/membership.test.js: nothing begins under a lease without an entry, a
+ * packages/a2a-store/tests/membership.test.js: nothing begins under a lease that is not stored, a
  * duty is over when a record has come after its process was gone, a question is watched by who
  * finds it.
  */

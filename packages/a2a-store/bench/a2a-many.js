@@ -235,7 +235,7 @@ async function serveRounds(name, count, where) {
     next: () => ask('ListTasks', { pageToken: nextPageToken }),
     few: async () => checkFew(await ask('ListTasks', { status: 'TASK_STATE_FAILED' })),
     own: async () => checkFew(await guarded.ask('ListTasks', {})),
-    scan: () => backend.list({ tenant: 'processes', limit: 1000 }),
+    scan: () => backend.leases(1000),
   };
   process.on('message', async () => {
     const times = {};

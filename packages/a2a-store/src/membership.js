@@ -1,6 +1,6 @@
 /**
- * A process among the others: its lease, by which they see that it lives, its entry in their list,
- * and which of them are gone. It has no timers: its owner calls `tick` a few times in a term.
+ * A process among the others: its lease, by which they find it and see that it lives, and which of
+ * them are gone. It has no timers: its owner calls `tick` a few times in a term.
  * packages/a2a-store/tests/membership.test.js explores it with a backend that refuses, hangs and is
  * late at every step.
  */
@@ -14,16 +14,8 @@ import { newId, pause, RETRY } from '../../a2a/src/store-door.js';
  * one.
  */
 const SAFE = 2 / 3;
-/** Entries of the list that are read at once. */
-const PAGE = 1000;
-/** Leases that are looked at in a sweep. */
+/** Leases that are looked at. Of more, those that are gone are the first. */
 const MAX_LEASES = 1000;
-/** Looks at the others from one sweep of leases to the next. */
-const LOOKS = 5;
-
-const PROCESSES = 'processes';
-/** In the entry of a process that has ended as it should: nobody waits for its lease. */
-const GONE = 'gone';
 
 /**
  * @typedef {object} MembershipOptions
@@ -39,14 +31,11 @@ const GONE = 'gone';
 /**
  * The lease of a process. It decides only who tries: what is true is in the logs. It counts from
  * before its renewal was sent; one that has run out is lost for good, and the process goes on under
- * another name. Nothing begins under a lease before others can find what it leaves.
+ * another name. Nothing begins under a lease before it was stored: by it others find what the
+ * process leaves.
  */
 export class Lease {
   name = newId();
-  /**
-   * Whether its entry is written: then others look at it, and take what is left when it is gone.
-   */
-  entered = false;
   /** Stops answering what is asked of this name. @type {(() => Promise<void>) | undefined} */
   unserve;
   /** @type {Promise<void> | undefined} */
@@ -62,7 +51,7 @@ export class Lease {
 
   /** Whether something may begin under it. */
   get valid() {
-    return this.entered && this.#now() < (this.until ?? 0);
+    return this.#now() < (this.until ?? 0);
   }
 
   /** Whether it held once, and does no more. */
@@ -91,7 +80,6 @@ export class Membership {
    * @type {Map<string, { number: number, since: number }>}
    */
   #seen = new Map();
-  #looks = 0;
   #backend;
   #options;
 
@@ -108,8 +96,8 @@ export class Membership {
   // --- This process ------------------------------------------------------------------------------
 
   /**
-   * The process is there from now on: first it answers, then it lives, then it has an entry. Others
-   * count from when they first see that, so they find it gone later than it does itself.
+   * The process is there from now on: first it answers, then it lives. Others count from when they
+   * first see that, so they find it gone later than it does itself.
    */
   enter() {
     const { lease } = this;
@@ -124,8 +112,6 @@ export class Membership {
       if (lease !== this.lease) this.#unserve(lease);
     }
     await lease.renew(this.#backend, this.#options.term);
-    await this.#note(lease.name, '', 1);
-    lease.entered = true;
   }
 
   /** @param {Lease} lease */
@@ -133,23 +119,12 @@ export class Membership {
     void unserve?.().catch(() => {});
   }
 
-  /**
-   * @param {string} name
-   * @param {string} data
-   * @param {number} seq
-   */
-  #note(name, data, seq) {
-    const entry = { tenant: PROCESSES, context: '', time: Date.now(), data };
-    return this.#backend.note(`${PROCESSES}/${name}`, entry, seq);
-  }
-
   /** Shows that the process lives, and enters it again where that has failed. */
   async tick() {
     const { lease } = this;
     if (lease.lost) return this.lose();
-    if (!lease.entered) void this.enter().catch(() => {});
-    // An entry may take its time; the lease it is for is kept meanwhile.
-    if (lease.until !== undefined) await this.#renew(lease);
+    if (lease.until === undefined) void this.enter().catch(() => {});
+    else await this.#renew(lease);
   }
 
   /**
@@ -194,7 +169,7 @@ export class Membership {
    */
   async leave(name) {
     await this.lease.unserve?.().catch(() => {});
-    await this.#note(name, GONE, 2).catch(() => {});
+    await this.#backend.renew(name, true).catch(() => {});
   }
 
   // --- The others --------------------------------------------------------------------------------
@@ -204,23 +179,11 @@ export class Membership {
    * @returns {AsyncGenerator<string>}
    */
   async *gone() {
-    const { lease } = this;
-    const { valid } = lease;
-    const listed = new Set();
-    let cursor;
-    do {
-      const page = await this.#backend.list({ tenant: PROCESSES, limit: PAGE, cursor });
-      for (const { task, data } of page.tasks) {
-        const name = task.slice(PROCESSES.length + 1);
-        listed.add(name);
-        if (name !== this.lease.name && (await this.#isGone(name, data))) yield name;
-      }
-      ({ cursor } = page);
-    } while (cursor);
-    // Its entry was deleted: without one, nobody would find what it leaves.
-    if (valid && lease.valid && !this.closed && !listed.has(lease.name))
-      await this.#note(lease.name, '', 1);
-    if (this.#looks++ % LOOKS === 0) await this.#sweep(listed);
+    const leases = await this.#backend.leases(MAX_LEASES);
+    const names = new Set(leases.map(({ process }) => process));
+    for (const name of this.#seen.keys()) if (!names.has(name)) this.#seen.delete(name);
+    for (const { process, left } of leases)
+      if (process !== this.lease.name && (left || (await this.#isGone(process)))) yield process;
   }
 
   /**
@@ -231,16 +194,11 @@ export class Membership {
   async forget(name) {
     const number = this.#seen.get(name)?.number ?? (await this.#backend.lease(name));
     this.#seen.delete(name);
-    if ((await this.#backend.release?.(name, number)) === false) return;
-    await this.#backend.forget(`${PROCESSES}/${name}`);
+    await this.#backend.release(name, number);
   }
 
-  /**
-   * @param {string} name of a process
-   * @param {string} data of its entry
-   */
-  async #isGone(name, data) {
-    if (data === GONE) return true;
+  /** @param {string} name of a process */
+  async #isGone(name) {
     if (this.#backend.local && (await this.#isSilent(name))) return true;
     // This process may be stopped at any point: what it reads was so when it asked, or later.
     const asked = this.#options.now();
@@ -268,22 +226,5 @@ export class Membership {
     const asked = this.#backend.ask(name, '{}', { timeout: this.#options.term });
     const { code } = await asked.catch((error) => error);
     return code === 'NO_RESPONDERS';
-  }
-
-  /**
-   * Deletes leases that nobody renews and that have no entry: of processes that ended before they
-   * had one, and of renewals that came late.
-   * @param {Set<string>} listed
-   */
-  async #sweep(listed) {
-    const asked = this.#options.now();
-    const leases = (await this.#backend.leases?.(MAX_LEASES)) ?? [];
-    const found = new Set(listed);
-    for (const { process, number } of leases) {
-      found.add(process);
-      if (listed.has(process) || process === this.lease.name) continue;
-      if (this.#isUnchanged(process, number, asked)) await this.#backend.release?.(process, number);
-    }
-    for (const name of this.#seen.keys()) if (!found.has(name)) this.#seen.delete(name);
   }
 }

@@ -2,9 +2,9 @@
  * Tasks that outlive their process, on a backend. docs/architecture.md says by which rules;
  * tests/core/explore_fleet.c has what goes wrong without each of them.
  *
- * In the backend's index there are four kinds of entries, told apart by their names: tasks, under
- * their tenants; the processes; of each process the tasks that it has to see to, so that whoever
- * finds it gone knows what to take; and the tasks that have ended, by the hour.
+ * In the backend's index there are three kinds of entries, told apart by their names: tasks, under
+ * their tenants; of each process the tasks that it has to see to, so that whoever finds it gone
+ * knows what to take; and the tasks that have ended, by the hour.
  */
 import { away, core, readState, refusal, TaskTable, timeOf } from '../../a2a/src/store-door.js';
 import { AbpError, reportError } from '../../../js/common/errors.js';

@@ -47,6 +47,7 @@ if (hasSqlite) {
       const backend = await sqliteBackend(process.argv[1]);
       await backend.append('task', 'a', await backend.append('task', 'b', 0));
       await backend.put('object', new Uint8Array([1, 2]));
+      await backend.renew('process');
       process.kill(process.pid, 'SIGKILL');`;
     const { signal, stderr } = spawnSync(process.execPath, [
       '--input-type=module',
@@ -62,6 +63,9 @@ if (hasSqlite) {
       ['b', 'a'],
     );
     assert.deepEqual([...(await backend.get('object'))], [1, 2]);
+    assert.deepEqual(await backend.leases(10), [{ process: 'process', number: 0, left: true }]);
+    assert.equal(await backend.release('process', 0), true);
+    assert.deepEqual(await backend.leases(10), []);
     await backend.append('task', 'c', records[1].seq);
     await backend.close();
   });

@@ -131,10 +131,10 @@ class History {
       await this.#checkTaker(id, JSON.parse(data), expected);
       return append(id, data, expected);
     };
-    own.renew = async (name) => {
+    own.renew = async (name, left) => {
       const asked = this.now;
-      await renew(name);
-      this.leases.set(name, asked + (TERM * 2) / 3);
+      await renew(name, left);
+      this.leases.set(name, left ? 0 : asked + (TERM * 2) / 3);
     };
     return own;
   }
@@ -271,9 +271,9 @@ class History {
     this.effects.push({ index, id });
     const records = (await this.backend.read(id, 0)).map(({ data }) => JSON.parse(data));
     const { by } = records.findLast(({ epoch }) => epoch > 0) ?? {};
-    const entries = await this.backend.list({ tenant: 'processes' });
-    if (!entries.tasks.some(({ task, data }) => task === `processes/${by}` && data === ''))
-      this.problems.push(`process ${index} begins ${id} as ${by}, and has no entry`);
+    const leases = await this.backend.leases(1000);
+    if (!leases.some(({ process, left }) => process === by && !left))
+      this.problems.push(`process ${index} begins ${id} as ${by}, and has no lease`);
     const duties = await this.backend.list({ tenant: `duties:${by}` });
     if (!duties.tasks.some(({ data }) => data === id))
       this.problems.push(`process ${index} begins ${id} as ${by}, which has not enlisted`);
@@ -373,11 +373,8 @@ async function run(t, kind, faults) {
       const fine = kind === 'work' ? ['failed'] : ['failed', 'canceled'];
       if (!fine.includes(state)) problems.push(`${id} is ${state} for ever`);
     }
-    const names = (await backend.list({ tenant: 'processes' })).tasks.map(({ task }) => task);
-    if (names.length !== history.living.length) problems.push(`these are listed: ${names}`);
-    const leases = (await backend.leases?.(1000)) ?? [];
-    if (leases.length !== names.length)
-      problems.push(`these leases are left: ${leases.map(({ process }) => process)}`);
+    const names = (await backend.leases(1000)).map(({ process }) => process);
+    if (names.length !== history.living.length) problems.push(`these leases are there: ${names}`);
     return { problems, length, log: history.log, effects: history.effects };
   } finally {
     history.close();
@@ -427,7 +424,7 @@ test('who was stopped while it looked at a lease takes nobody for gone by that',
   const other = new Membership(backend, options);
   await other.enter();
   const slow = /** @type {any} */ ({
-    list: (filter) => backend.list(filter),
+    leases: (limit) => backend.leases(limit),
     // The answer is there, and read later.
     lease: async (name) => {
       const number = await backend.lease(name);

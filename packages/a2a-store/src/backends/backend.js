@@ -69,17 +69,18 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {(task: string) => Promise<void>} forget deletes a task's log and its entry in the
  *   index
  *
- * @property {(process: string) => Promise<void>} renew shows that a process lives. It reaches the
- *   backend now or never: a renewal that comes late would lie
+ * @property {(process: string, left?: boolean) => Promise<void>} renew shows that a process lives,
+ *   or that it has `left`, and nobody need wait for it. It reaches the backend now or never: a
+ *   renewal that comes late would lie
  * @property {(process: string) => Promise<number>} lease a number that each renewal changes; 0 if
  *   there has been none. Who sees it unchanged for a term of its own clock may take the process's
  *   tasks
- * @property {(limit: number) => Promise<{ process: string, number: number }[]>} [leases] the leases
- *   that were not renewed for longest, at most so many. Without this method and the next, leases of
- *   processes that are gone are never deleted
- * @property {(process: string, number: number) => Promise<boolean>} [release] deletes a lease if
- *   that is still its number, or if it is not there; false if the process has renewed it since, and
- *   then nothing is deleted
+ * @property {(limit: number) => Promise<{ process: string, number: number, left: boolean }[]>}
+ *   leases those that were not renewed for longest, at most so many. By them others find what a
+ *   process has left: they are kept until they are released, also if the backend is closed
+ * @property {(process: string, number: number) => Promise<boolean>} release deletes a lease if that
+ *   is still its number, or if it is not there; false if the process has renewed it since, and then
+ *   nothing is deleted
  *
  * @property {(process: string, answer: (text: string) => string | Promise<string>) => Promise<()
  *   => Promise<void>>} serve answers what is asked of a process. Returns a function that stops it

@@ -44,6 +44,11 @@ import { within } from '../../../a2a/src/store-door.js';
 
 /** Bytes of a record: as NATS has them by default, less what its headers take. */
 const MAX_RECORD = 1_000_000;
+/** Where leases are written down, and how many of them are read. */
+const PROCESSES = 'processes';
+const MAX_PROCESSES = 100_000;
+/** @param {string} process */
+const entryOf = (process) => `${PROCESSES}/${process}`;
 /** Records that a watcher is given before others have a turn. */
 const BATCH = 64;
 
@@ -57,9 +62,15 @@ export function localBackend(storage) {
   const wakers = new Map();
   /** @type {Map<string, (text: string) => string | Promise<string>>} */
   const servers = new Map();
-  /** The one that was not renewed for longest is first. @type {Map<string, number>} */
+  /**
+   * The one that was not renewed for longest is first.
+   * @type {Map<string, { number: number, left: boolean }>}
+   */
   const leases = new Map();
   let renewals = 0;
+  // Who has had the file before is gone.
+  for (const { data } of storage.list({ tenant: PROCESSES }, undefined, MAX_PROCESSES))
+    leases.set(data, { number: 0, left: true });
   /**
    * When objects were stored in this process. Who stored the others is gone.
    * @type {Map<string, number>}
@@ -122,27 +133,28 @@ export function localBackend(storage) {
       open(task).forget(task);
     },
 
-    async renew(process) {
+    async renew(process, left = false) {
       open(process);
-      leases.delete(process);
-      leases.set(process, ++renewals);
+      const entry = { tenant: PROCESSES, context: '', time: 0, data: process };
+      if (!leases.delete(process)) storage.note(entryOf(process), entry, 0);
+      leases.set(process, { number: ++renewals, left });
     },
 
     async leases(limit) {
       open();
-      return Array.from(leases, ([process, number]) => ({ process, number })).slice(0, limit);
+      return Array.from(leases, ([process, lease]) => ({ process, ...lease })).slice(0, limit);
     },
 
     async release(process, number) {
       open(process);
-      if ((leases.get(process) ?? number) !== number) return false;
-      leases.delete(process);
+      if ((leases.get(process)?.number ?? number) !== number) return false;
+      if (leases.delete(process)) storage.forget(entryOf(process));
       return true;
     },
 
     async lease(process) {
       open(process);
-      return leases.get(process) ?? 0;
+      return leases.get(process)?.number ?? 0;
     },
 
     async serve(process, answer) {

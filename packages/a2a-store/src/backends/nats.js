@@ -19,6 +19,9 @@ import { Watchers } from './nats-watch.js';
 
 /** @import { Backend } from './backend.js' */
 
+/** What the lease of a process says that has left. */
+const LEFT = 'left';
+
 /**
  * What processes show and ask each other. The number of a lease is that of the latest message of
  * its subject.
@@ -45,8 +48,8 @@ class Processes {
   }
 
   /** @type {Backend['renew']} */
-  renew = async (process) => {
-    await this.#stream.publish(this.#subject('lease', process), '');
+  renew = async (process, left = false) => {
+    await this.#stream.publish(this.#subject('lease', process), left ? LEFT : '');
   };
 
   /** @type {Backend['lease']} */
@@ -56,7 +59,9 @@ class Processes {
   leases = async (limit) => {
     this.#link.check();
     const found = await this.#stream.read(this.#link.subject('lease', '*'), 1, limit);
-    return found.map(({ seq, subject }) => ({ process: nameIn(lastOf(subject)), number: seq }));
+    return found.map(({ seq, subject, data }) => {
+      return { process: nameIn(lastOf(subject)), number: seq, left: data === LEFT };
+    });
   };
 
   /** @type {Backend['release']} */
@@ -149,9 +154,9 @@ function backendOn(log, latest) {
       await index.forget(task);
       await logs.forget(task);
     },
-    async renew(process) {
+    async renew(...given) {
       index.dropUnasked();
-      await processes.renew(process);
+      await processes.renew(...given);
     },
     close,
   };

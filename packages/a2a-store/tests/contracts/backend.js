@@ -208,25 +208,23 @@ export function testBackend(name, { open, shared = false }) {
   });
 
   it('a lease is deleted as it was seen, and not if it was renewed since', async (backend, process, second) => {
-    const { leases, release } = backend;
-    assert.ok(leases && release);
     const numberOf = async (/** @type {string} */ name) => {
-      const found = (await leases.call(second, 100_000)).filter((one) => one.process === name);
+      const found = (await second.leases(100_000)).filter((one) => one.process === name);
       assert.ok(found.length <= 1);
       return found[0]?.number;
     };
     assert.equal(await numberOf(process), undefined);
-    assert.equal(await release.call(second, process, 0), true);
+    assert.equal(await second.release(process, 0), true);
     await backend.renew(process);
     await backend.renew(`${process}ä€😀.*>`);
     const seen = await second.lease(process);
     assert.equal(await numberOf(process), seen);
     await backend.renew(process);
-    assert.equal(await release.call(second, process, seen), false);
+    assert.equal(await second.release(process, seen), false);
     const renewed = await backend.lease(process);
     assert.equal(await numberOf(process), renewed);
-    assert.equal(await release.call(second, process, renewed), true);
-    assert.equal(await release.call(second, process, renewed), true);
+    assert.equal(await second.release(process, renewed), true);
+    assert.equal(await second.release(process, renewed), true);
     assert.equal(await numberOf(process), undefined);
     assert.equal(await backend.lease(process), 0);
     assert.equal(await numberOf(`${process}ä€😀.*>`), await backend.lease(`${process}ä€😀.*>`));
@@ -235,18 +233,27 @@ export function testBackend(name, { open, shared = false }) {
     assert.ok(![0, seen, renewed].includes(await second.lease(process)));
   });
 
+  it('a lease says whether its process has left', async (backend, process, second) => {
+    const left = async () =>
+      (await second.leases(100_000)).find((one) => one.process === process)?.left;
+    await backend.renew(process);
+    assert.equal(await left(), false);
+    const number = await second.lease(process);
+    await backend.renew(process, true);
+    assert.equal(await left(), true);
+    assert.equal(await second.release(process, number), false);
+  });
+
   it('the leases that were not renewed for longest come first', async (backend, id, second) => {
-    const { leases } = backend;
-    assert.ok(leases);
     const names = ['a', 'b', 'c'].map((at) => id + at);
     for (const name of names) await backend.renew(name);
     await second.renew(names[0]);
-    const found = (await leases.call(second, 100_000)).map(({ process }) => process);
+    const found = (await second.leases(100_000)).map(({ process }) => process);
     assert.deepEqual(
       found.filter((name) => names.includes(name)),
       [names[1], names[2], names[0]],
     );
-    assert.equal((await leases.call(second, 2)).length, 2);
+    assert.equal((await second.leases(2)).length, 2);
   });
 
   it('a process is asked, and answers', async (backend, process, second) => {

@@ -140,13 +140,14 @@ export class Membership {
       }
   }
 
-  /** The process goes on under another name. */
+  /** The process goes on under another name. What it has left under this one, others may take. */
   lose() {
     const before = this.lease;
-    const { lost } = before;
+    const { lost, until } = before;
     before.until = 0;
     this.lease = new Lease(this.#options.now);
     this.#unserve(before);
+    if (until !== undefined) void this.#leave(before.name);
     this.#options.onLose(lost);
     if (!this.closed) void this.enter().catch(() => {});
   }
@@ -169,7 +170,12 @@ export class Membership {
    */
   async leave(name) {
     await this.lease.unserve?.().catch(() => {});
-    await this.#backend.renew(name, true).catch(() => {});
+    await this.#leave(name);
+  }
+
+  /** @param {string} name */
+  #leave(name) {
+    return this.#backend.renew(name, true).catch(() => {});
   }
 
   // --- The others --------------------------------------------------------------------------------
@@ -197,34 +203,17 @@ export class Membership {
     await this.#backend.release(name, number);
   }
 
-  /** @param {string} name of a process */
-  async #isGone(name) {
-    if (this.#backend.local && (await this.#isSilent(name))) return true;
-    // This process may be stopped at any point: what it reads was so when it asked, or later.
-    const asked = this.#options.now();
-    return this.#isUnchanged(name, await this.#backend.lease(name), asked);
-  }
-
   /**
    * Whether a lease has not changed for a term.
-   * @param {string} name
-   * @param {number} number of the lease
-   * @param {number} asked when it was asked for
+   * @param {string} name of a process
    */
-  #isUnchanged(name, number, asked) {
+  async #isGone(name) {
+    // This process may be stopped at any point: what it reads was so when it asked, or later.
+    const asked = this.#options.now();
+    const number = await this.#backend.lease(name);
     const seen = this.#seen.get(name);
     if (seen?.number === number) return asked - seen.since >= this.#options.term;
     this.#seen.set(name, { number, since: this.#options.now() });
     return false;
-  }
-
-  /**
-   * In a backend with one process, nobody else can answer later.
-   * @param {string} name
-   */
-  async #isSilent(name) {
-    const asked = this.#backend.ask(name, '{}', { timeout: this.#options.term });
-    const { code } = await asked.catch((error) => error);
-    return code === 'NO_RESPONDERS';
   }
 }

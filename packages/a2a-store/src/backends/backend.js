@@ -48,9 +48,6 @@ import { AbpError } from '../../../../js/common/errors.js';
  *
  * @property {number} maxRecord bytes of UTF-8 that a record may have. What is longer goes into an
  *   object
- * @property {boolean} [local] whether all who use it are in this process: who does not answer then
- *   is gone
- *
  * @property {boolean} [alone] whether it has one user, which is all that knows of its tasks:
  *   records are not kept, since their only reader has read them as they were written
  *

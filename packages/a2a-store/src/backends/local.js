@@ -86,7 +86,6 @@ export function localBackend(storage) {
 
   return {
     maxRecord: MAX_RECORD,
-    local: true,
 
     async append(task, data, expected) {
       open(task);

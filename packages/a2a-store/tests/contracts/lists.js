@@ -378,7 +378,6 @@ export function testLists(name, openBackend, many = 2000) {
           : backend.note(task, entry, seq),
       renew: (process) => (gone ? dead() : backend.renew(process)),
       forget: (task) => (gone ? dead() : backend.forget(task)),
-      ...(backend.local && { serve: async () => async () => {} }),
     });
     const execute = ({ message: { parts }, emitStatus }) => {
       if (parts[0].text === 'asks') emitStatus('input-required');

@@ -11,7 +11,7 @@ import { pause, RETRY } from '../../a2a/src/store-door.js';
 import { isUnreadable } from './records.js';
 
 /** @import { IndexEntry, ListFilter, Place } from './backends/backend.js' */
-/** @import { Listed, StoredTask } from '../../a2a/src/store-door.js' */
+/** @import { Listed, StoredTask } from '../../a2a/src/store-types.js' */
 /** @import { Origin } from './records.js' */
 /** @import { Replica } from './replica.js' */
 

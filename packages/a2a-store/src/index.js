@@ -32,7 +32,7 @@ export { sqliteBackend } from './backends/sqlite.js';
 export { pushNotifications } from './push.js';
 export { openTelemetry } from './telemetry.js';
 
-/** @import { RequestInfo } from '../../a2a/src/store-door.js' */
+/** @import { RequestInfo } from '../../a2a/src/store-types.js' */
 
 /**
  * @typedef {object} TaskStoreOptions what `taskStore` may be given
@@ -96,7 +96,7 @@ export function taskStore(options) {
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
   return {
-    attach: (/** @type {import('../../a2a/src/store-door.js').Parts} */ parts) =>
+    attach: (/** @type {import('../../a2a/src/store-types.js').Parts} */ parts) =>
       new TaskLogs(parts, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),
   };
 }

@@ -3,9 +3,9 @@
  * what is stored is told. A record is on its way at a time, and the log takes it only where this
  * process expects it.
  */
+import * as core from '../../a2a/src/tasks-boundary.js';
+import { ended } from '../../a2a/src/tasks-core.js';
 import {
-  core,
-  ended,
   newId,
   outcomeOf,
   pause,
@@ -19,8 +19,8 @@ import { AbpError } from '../../../js/common/errors.js';
 import { limitOf } from '../../../js/common/values.js';
 import { printRecord } from './records.js';
 
-/** @import { Entry, ExecutorContext, Mark, Message } from '../../a2a/src/store-door.js' */
-/** @import { RequestInfo, Said, Status } from '../../a2a/src/store-door.js' */
+/** @import { Entry, ExecutorContext, Mark, Message } from '../../a2a/src/store-types.js' */
+/** @import { RequestInfo, Said, Status } from '../../a2a/src/store-types.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
 /** Events of a record, and bytes that its other members take. */

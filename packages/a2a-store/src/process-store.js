@@ -2,7 +2,7 @@
 import { processBackend } from './backends/memory.js';
 import { TaskLogs } from './store.js';
 
-/** @import { Parts } from '../../a2a/src/store-door.js' */
+/** @import { Parts } from '../../a2a/src/store-types.js' */
 
 /**
  * Nobody else looks at the lease of its process, and a task is forgotten when it is shown no more.

@@ -9,7 +9,7 @@ import { AbpError, reportError } from '../../../js/common/errors.js';
 import { isObject, textOf } from '../../../js/common/values.js';
 import { DIALECTS, getField, invalid, newId, requireExactly } from '../../a2a/src/store-door.js';
 
-/** @import { Dialect, Entry, Status, Task } from '../../a2a/src/store-door.js' */
+/** @import { Dialect, Entry, Status, Task } from '../../a2a/src/store-types.js' */
 
 /** Addresses of one task. */
 const MAX_CONFIGS = 16;

@@ -8,8 +8,8 @@ import { isObject } from '../../../js/common/values.js';
 import { objectNotFound } from './backends/backend.js';
 
 /** @import { Backend } from './backends/backend.js' */
-/** @import { Artifact, Dialect, Mark, Message } from '../../a2a/src/store-door.js' */
-/** @import { Metadata, Status } from '../../a2a/src/store-door.js' */
+/** @import { Artifact, Dialect, Mark, Message } from '../../a2a/src/store-types.js' */
+/** @import { Metadata, Status } from '../../a2a/src/store-types.js' */
 
 /**
  * The version of a record. A process reads its own and those before it, and keeps its hands off

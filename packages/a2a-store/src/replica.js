@@ -4,12 +4,13 @@
  */
 import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { core, MAX_HISTORY_MESSAGES, newId, RETRY, reused } from '../../a2a/src/store-door.js';
+import * as core from '../../a2a/src/tasks-boundary.js';
+import { MAX_HISTORY_MESSAGES, newId, RETRY, reused } from '../../a2a/src/store-door.js';
 import { unavailable } from './backends/backend.js';
 import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from './records.js';
 
 /** @import { LogRecord } from './backends/backend.js' */
-/** @import { Entry, Mark, Message } from '../../a2a/src/store-door.js' */
+/** @import { Entry, Mark, Message } from '../../a2a/src/store-types.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
 /**

@@ -6,7 +6,9 @@
  * their tenants; of each process the tasks that it has to see to, so that whoever finds it gone
  * knows what to take; and the tasks that have ended, by the hour.
  */
-import { away, core, readState, refusal, TaskTable, timeOf } from '../../a2a/src/store-door.js';
+import * as core from '../../a2a/src/tasks-boundary.js';
+import { TaskTable } from '../../a2a/src/tasks-core.js';
+import { away, readState, refusal, timeOf } from '../../a2a/src/store-door.js';
 import { AbpError, reportError } from '../../../js/common/errors.js';
 import { conflict, unavailable } from './backends/backend.js';
 import { TaskEntries } from './entries.js';
@@ -18,8 +20,8 @@ import { Retention } from './retention.js';
 import { Takeover } from './takeover.js';
 
 /** @import { Backend } from './backends/backend.js' */
-/** @import { Entry, Mark, Message, Parts } from '../../a2a/src/store-door.js' */
-/** @import { RequestInfo, Status } from '../../a2a/src/store-door.js' */
+/** @import { Entry, Mark, Message, Parts } from '../../a2a/src/store-types.js' */
+/** @import { RequestInfo, Status } from '../../a2a/src/store-types.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
 /** @import { TaskStoreOptions } from './index.js' */
 

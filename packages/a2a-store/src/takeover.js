@@ -16,7 +16,8 @@
  * packages/a2a-store/tests/membership.test.js explores it together with membership.js.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { core, outcomeOf, requestInfo } from '../../a2a/src/store-door.js';
+import * as core from '../../a2a/src/tasks-boundary.js';
+import { outcomeOf, requestInfo } from '../../a2a/src/store-door.js';
 import { isUnreadable } from './records.js';
 
 /** @import { Lease, Membership } from './membership.js' */

@@ -5,7 +5,7 @@
  */
 import { AbpError } from '../../../js/common/errors.js';
 
-/** @import { RequestInfo, StoredTask } from '../../a2a/src/store-door.js' */
+/** @import { RequestInfo, StoredTask } from '../../a2a/src/store-types.js' */
 
 /**
  * What an agent needs to report to OpenTelemetry: the option `telemetry` of `createTaskServer`.

@@ -9,7 +9,7 @@ import { ended } from './tasks-core.js';
 import { STATES, getField, readState } from './dialects.js';
 import { historyOf, invalid, timeOf } from './requests.js';
 
-/** @import { ListFilter, Place } from './store.js' */
+/** @import { ListFilter, Place } from './store-types.js' */
 /** @import { Dialect, Task } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
 /** @import { RequestInfo, StoredTask } from './task.js' */

@@ -31,7 +31,7 @@ import { messageOf } from './task.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Access, Parts } from './server.js' */
 /** @import { Entry } from './shown-tasks.js' */
-/** @import { PushConfig, Replay, Replica } from './store.js' */
+/** @import { PushConfig, Replay, Replica } from './store-types.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */

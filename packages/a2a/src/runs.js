@@ -24,7 +24,7 @@ import { ended } from './tasks-core.js';
 /** @import { Metadata, Part, State } from './dialects.js' */
 /** @import { Entry } from './shown-tasks.js' */
 /** @import { Parts } from './server.js' */
-/** @import { Owner, Prompt } from './store.js' */
+/** @import { Owner, Prompt } from './store-types.js' */
 
 export class Runs {
   /** @type {Set<ExecutorContext>} */

@@ -13,12 +13,12 @@ import { BUSY_FOR, asError, away, isAway } from './refusals.js';
 import { refuse } from './requests.js';
 import { Runs } from './runs.js';
 import { ShownTasks, endStreams } from './shown-tasks.js';
-import { processStore } from './store.js';
+import { processStore } from '../../a2a-store/src/process-store.js';
 import { ready } from './tasks-core.js';
 
 /** @import { Message } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
-/** @import { Pushes, Reports, TaskLogs } from './store.js' */
+/** @import { Pushes, Reports, TaskLogs } from './store-types.js' */
 /** @import { ExecutorContext } from './runs.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
@@ -51,11 +51,11 @@ import { ready } from './tasks-core.js';
  *   `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
  * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers
  *   and messages
- * @property {import('./store.js').Push} [push] sends push notifications, by
+ * @property {import('./store-types.js').Push} [push] sends push notifications, by
  *   `pushNotifications` of `abp-bridge/a2a-store` (they are refused)
- * @property {import('./store.js').Telemetry} [telemetry] metrics and traces, by
+ * @property {import('./store-types.js').Telemetry} [telemetry] metrics and traces, by
  *   `openTelemetry` of `abp-bridge/a2a-store` (none)
- * @property {import('./store.js').TaskStore} [store] where tasks are kept that outlive the
+ * @property {import('./store-types.js').TaskStore} [store] where tasks are kept that outlive the
  *   process, by `taskStore` of `abp-bridge/a2a-store` (in memory, and they end with the process)
  */
 

@@ -14,7 +14,7 @@ import { TaskTable, ended } from './tasks-core.js';
 
 /** @import { Event, Metadata, Status } from './dialects.js' */
 /** @import { Parts } from './server.js' */
-/** @import { Origin, PushConfig, Replica, TaskEvent } from './store.js' */
+/** @import { Origin, PushConfig, Replica, TaskEvent } from './store-types.js' */
 
 /** The verdict on a task that is lost, where the core does not say it any more. */
 const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
@@ -296,7 +296,7 @@ const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
 /**
  * What streams were told of an event of a task's log: one, or nothing.
  * @param {StoredTask} task
- * @param {import('./store.js').Numbered} one
+ * @param {import('./store-types.js').Numbered} one
  */
 export function eventsOf(task, { event, number }) {
   if (event.k === 'artifact') return [new PrintedEvent(artifactEvent(task, event), number)];

@@ -74,7 +74,7 @@ import { AbpError } from '../../../../js/common/errors.js';
  *   tasks
  * @property {(limit: number) => Promise<{ process: string, number: number, left: boolean }[]>}
  *   leases those that were not renewed for longest, at most so many. By them others find what a
- *   process has left: they are kept until they are released, also if the backend is closed
+ *   process has left: they are kept as the logs are, until they are released
  * @property {(process: string, number: number) => Promise<boolean>} release deletes a lease if that
  *   is still its number, or if it is not there; false if the process has renewed it since, and then
  *   nothing is deleted

@@ -1,10 +1,21 @@
 /**
- * The store of an agent, which has one in any case. It is a package of its own, `a2a-store`, and
- * this is the only file here that imports it.
- */
-export { processStore } from '../../a2a-store/src/process-store.js';
-
-/**
+ * Types that this package and `a2a-store` know of each other. Those of this one:
+ * @typedef {import('./dialects.js').Artifact} Artifact
+ * @typedef {import('./dialects.js').Dialect} Dialect
+ * @typedef {import('./dialects.js').Message} Message
+ * @typedef {import('./dialects.js').Metadata} Metadata
+ * @typedef {import('./dialects.js').Status} Status
+ * @typedef {import('./dialects.js').Task} Task
+ * @typedef {import('./lists.js').Listed} Listed
+ * @typedef {import('./outcome.js').Said} Said
+ * @typedef {import('./repeats.js').Mark} Mark
+ * @typedef {import('./runs.js').ExecutorContext} ExecutorContext
+ * @typedef {import('./server.js').Parts} Parts
+ * @typedef {import('./shown-tasks.js').Entry} Entry
+ * @typedef {import('./task.js').RequestInfo} RequestInfo
+ * @typedef {import('./task.js').StoredTask} StoredTask
+ *
+ * Those of the store:
  * @typedef {import('../../a2a-store/src/backends/backend.js').ListFilter} ListFilter
  * @typedef {import('../../a2a-store/src/backends/backend.js').Place} Place
  * @typedef {import('../../a2a-store/src/index.js').TaskStore} TaskStore
@@ -22,3 +33,4 @@ export { processStore } from '../../a2a-store/src/process-store.js';
  * @typedef {import('../../a2a-store/src/telemetry.js').Reports} Reports
  * @typedef {import('../../a2a-store/src/telemetry.js').Telemetry} Telemetry
  */
+export {};

@@ -155,10 +155,10 @@ async function serve(server, asked, response, options) {
 /**
  * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine
  * asks under that.
- * @param {Asked} asked
+ * @param {Pick<Asked, 'host' | 'local'>} asked
  * @param {string[] | '*' | undefined} hosts
  */
-function isOwnName({ host, local }, hosts) {
+export function isOwnName({ host, local }, hosts) {
   // Browsers always name a host.
   if (host === undefined || hosts === '*' || (!hosts && !local)) return true;
   const name = host.replace(/:\d*$/, '').toLowerCase();

@@ -10,8 +10,11 @@
  * core knows only tasks; its sender gets the message.
  */
 import { loadOnce, reportError } from '../../../../js/common/errors.js';
+import { milliseconds } from '../../../../js/common/values.js';
 import { queueResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
+import { isOwnName } from '../http.js';
+import { isLoopback } from '../../../untrusted/src/addresses.js';
 import { createTaskServer } from '../server.js';
 
 /** @import { ExecutorContext } from '../runs.js' */
@@ -38,6 +41,9 @@ const MAX_QUEUE = 4096;
 const V10 = DIALECTS['1.0'];
 const PUSH = 'TaskPushNotificationConfig';
 
+/** As those of `createTaskServer`. */
+const DEFAULTS = { keepAlive: 15_000, maxUnread: 4 << 20 };
+
 /** The SDK, which only those have who use this. @type {() => Promise<any>} */
 const sdk = loadOnce(async () => ({
   ...(await import('@a2a-js/sdk')),
@@ -51,6 +57,7 @@ const sdk = loadOnce(async () => ({
  * @property {any} params as the SDK has read them
  * @property {any} context of the SDK
  * @property {import('../port.js').QueuedResponses} responses
+ * @property {number} unread characters of events that wait to be read
  * @property {boolean} begun whether the executor has published something
  * @property {any} [message] what it has published in place of a task
  */
@@ -78,6 +85,14 @@ export class TaskRequestHandler {
   #card;
   #executor;
   #extended;
+  /** @type {{ keepAlive: number, maxUnread: number, hosts?: string[] | '*' }} */
+  #options;
+  /**
+   * The response to the request that is being answered, if `guard` has let it in: an
+   * `AsyncLocalStorage`.
+   * @type {any}
+   */
+  #connection;
 
   /**
    * Use {@link createRequestHandler}.
@@ -89,6 +104,7 @@ export class TaskRequestHandler {
     this.#card = card;
     this.#executor = executor;
     this.#extended = extendedAgentCard;
+    this.#options = { ...DEFAULTS, ...options };
     // What is behind a login is answered here.
     const own = { streaming: card.capabilities?.streaming === true, extendedAgentCard: undefined };
     const capabilities = { ...card.capabilities, ...own };
@@ -99,6 +115,27 @@ export class TaskRequestHandler {
     /** The server that has the tasks: `await server.drain()` before the process ends. */
     this.server = createTaskServer(agent, { authorize: isOwner, ...options });
   }
+
+  /**
+   * Middleware for Express, in front of the SDK's `jsonRpcHandler` and `restHandler`: they do not
+   * look after their connections. With it, whoever has left is forgotten, a slow reader is waited
+   * for, a silent stream shows signs of life, and a page whose name was rebound to this machine is
+   * refused.
+   * @param {any} request
+   * @param {any} response
+   * @param {(error?: any) => void} next
+   */
+  guard = async (request, response, next) => {
+    const { headers, socket } = request;
+    const { hosts, keepAlive } = this.#options;
+    const asked = { host: headers.host, local: isLoopback(socket.localAddress ?? '') };
+    if (!isOwnName(asked, hosts)) return void response.status(403).end();
+    const name = 'node:async_hooks';
+    const { AsyncLocalStorage } = await import(name);
+    this.#connection ??= new AsyncLocalStorage();
+    showLife(response, milliseconds(keepAlive));
+    this.#connection.run(response, next);
+  };
 
   /** The card, as it was given. */
   async getAgentCard() {
@@ -159,21 +196,25 @@ export class TaskRequestHandler {
    */
   #streams(method, request = `${method}Request`) {
     const open = this.#open.bind(this);
+    const connection = () => this.#connection?.getStore();
     return async function* (params, context) {
       const types = await sdk();
+      const response = connection();
       const call = open(types, method, request, params, context);
       // Until the executor says whether it answers with a message or a task, what every task begins
       // with is held back.
       let held = [];
       let holds = method === 'SubscribeToTask' ? 0 : 2;
       try {
-        for (let response; (response = await call.responses.next()) !== undefined;) {
+        for (let told; (told = /** @type {any} */ (await call.responses.next())) !== undefined;) {
           if (call.message) return yield { payload: { $case: 'message', value: call.message } };
-          if (response !== BEGUN) held.push(resultOf(types, response));
+          if (told !== BEGUN) held.push(resultOf(types, told));
+          call.unread -= told.size ?? 0;
           if (!call.begun && held.length <= holds) continue;
           holds = 0;
           for (const event of held) yield types.StreamResponse.fromJSON(event);
           held = [];
+          await room(response);
         }
         for (const event of held) yield types.StreamResponse.fromJSON(event);
       } finally {
@@ -196,6 +237,7 @@ export class TaskRequestHandler {
       isAuthenticated: context.user?.isAuthenticated ?? false,
       userName: context.user?.userName ?? '',
     };
+    const { maxUnread } = this.#options;
     const reply = {
       left: false,
       extensions: [],
@@ -210,8 +252,10 @@ export class TaskRequestHandler {
        * @param {import('../reply.js').Printed} body
        * @param {boolean} [failed]
        */
-      event(_head, { object }, failed) {
-        responses.push(failed ? { error: object } : { result: object });
+      event(_head, { object, text }, failed) {
+        call.unread += text.length;
+        if (call.unread > maxUnread) responses.close();
+        else responses.push({ [failed ? 'error' : 'result']: object, size: text.length });
       },
       end: () => responses.end(),
     };
@@ -219,7 +263,10 @@ export class TaskRequestHandler {
       reply.left = true;
       reply.onLeave?.();
     });
-    const call = { params, context, responses, begun: false };
+    const call = { params, context, responses, unread: 0, begun: false };
+    const response = this.#connection?.getStore();
+    response?.once('close', responses.close);
+    if (response?.destroyed) responses.close();
     this.#calls.set(user, call);
     const tenant = params.tenant || context.tenant;
     const about = { ...types[request].toJSON(params), ...(tenant && { tenant }) };
@@ -305,6 +352,36 @@ export class TaskRequestHandler {
     for (const id of ids) tasks.push(await this.getTask({ id }, context).catch(() => undefined));
     return tasks.filter(Boolean);
   }
+}
+
+/**
+ * Comments keep a silent stream alive, since proxies end silent connections.
+ * @param {any} response
+ * @param {number} keepAlive
+ */
+function showLife(response, keepAlive) {
+  if (!keepAlive) return;
+  const timer = setInterval(() => {
+    const streams = /^text\/event-stream/.test(response.getHeader('content-type'));
+    // What waits to be read is a sign of life, too.
+    if (streams && !response.writableEnded && !response.writableLength) response.write(':\n\n');
+  }, keepAlive);
+  response.once('close', () => clearInterval(timer));
+}
+
+/**
+ * Resolves when a reader has read most of what was sent, or has left.
+ * @param {any} response
+ */
+async function room(response) {
+  if (!response?.writableNeedDrain || response.destroyed) return;
+  await new Promise((/** @type {(value?: unknown) => void} */ resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
 }
 
 /**

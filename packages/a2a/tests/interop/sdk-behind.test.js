@@ -3,7 +3,10 @@
  * with our request handler between them.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Role, TaskState } from '@a2a-js/sdk';
 import { ClientFactory } from '@a2a-js/sdk/client';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
@@ -331,3 +334,95 @@ test('a reader that is left behind has a bounded queue, and its task goes on', a
   const { artifacts, status } = await handler.getTask({ id: task.id }, context);
   assert.deepEqual([artifacts[0].parts.length, status.state], [5000, COMPLETED]);
 });
+
+/** An agent whose tasks wait until they are cancelled, asked over HTTP as it is. */
+async function waitingAgent(t, behind) {
+  const waiting = executorOf(async (context, bus) => {
+    bus.publish(begins(context));
+    await new Promise(() => {});
+  });
+  const agent = await agentOf(t, waiting, { behind });
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'wait' }] } };
+  const ask = (method, about, headers = {}) =>
+    new Promise((resolve, reject) => {
+      const asked = httpRequest(`${agent.url}/a2a`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0', ...headers },
+      });
+      asked.on('response', resolve).on('error', reject);
+      asked.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: about }));
+    });
+  return { ...agent, params, ask };
+}
+
+test('guard: a reader that has left is forgotten while its task goes on', async (t) => {
+  const { ask, params, requestHandler } = await waitingAgent(t);
+  const response = await ask('SendStreamingMessage', params);
+  await once(response, 'data');
+  assert.equal(requestHandler.server.counters.streams, 1);
+  response.destroy();
+  while (requestHandler.server.counters.streams > 0) await turn();
+  assert.equal(requestHandler.server.counters.live, 1);
+});
+
+test('guard: a silent stream shows signs of life', async (t) => {
+  const { ask, params } = await waitingAgent(t, { keepAlive: 1 });
+  const response = await ask('SendStreamingMessage', params);
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) if (/^:$/m.test((text += chunk))) break;
+  assert.match(text, /^data: /);
+});
+
+test('guard: a page whose name was rebound to this machine is refused, unless the name is listed', async (t) => {
+  for (const [hosts, status] of [
+    [undefined, 403],
+    [['evil.example'], 200],
+  ]) {
+    const { ask } = await waitingAgent(t, hosts && { hosts });
+    const { statusCode } = await ask('GetTask', { id: 'none' }, { host: 'evil.example' });
+    assert.equal(statusCode, status);
+  }
+});
+
+test('guard: a slow reader is cut off at maxUnread, and its task goes on', async (t) => {
+  const text = 'x'.repeat(100_000);
+  const { url, requestHandler, client } = await agentOf(
+    t,
+    async (context, bus) => {
+      bus.publish(begins(context));
+      const { taskId, contextId } = context;
+      for (let n = 0; n < 200; n++) {
+        const artifact = { artifactId: `${n}`, parts: [part(text)] };
+        bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact }));
+        await turn();
+      }
+    },
+    { behind: { maxUnread: 1_000_000 } },
+  );
+  const asked = httpRequest(`${url}/a2a`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+  });
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] } };
+  asked.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params }));
+  const [response] = await once(asked, 'response');
+  // Not read until the task has ended.
+  const { id } = await ended(client);
+  let length = 0;
+  for await (const chunk of response) length += chunk.length;
+  assert.ok(length < 15_000_000, `${length} bytes`);
+  assert.equal((await client.getTask({ id })).artifacts.length, 200);
+  assert.equal(requestHandler.server.counters.streams, 0);
+});
+
+/** The only task of an agent, once it has completed. */
+async function ended(client) {
+  for (;;) {
+    const { tasks } = await client.listTasks({
+      pageSize: 1,
+      status: TaskState.TASK_STATE_UNSPECIFIED,
+    });
+    if (tasks[0]?.status.state === COMPLETED) return tasks[0];
+    await turn();
+  }
+}

@@ -142,6 +142,7 @@ export async function startSdkAgent({
   const requestHandler = behind
     ? createRequestHandler(card, executor, behind)
     : new DefaultRequestHandler(card, new InMemoryTaskStore(), executor);
+  if (requestHandler.guard) app.use(['/rest', '/a2a'], requestHandler.guard);
   const legacyCompat = { enabled: true };
   const cards = agentCardHandler({ agentCardProvider: requestHandler, legacyCompat });
   app.use(`/${AGENT_CARD_PATH}`, cards);

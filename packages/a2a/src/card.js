@@ -75,7 +75,7 @@ const withDefaults = (object, defaults) =>
 const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
 /** What every agent here has. */
-const OWN_EXTENSION = {
+export const OWN_EXTENSION = {
   uri: REPEATS,
   description: 'A message that comes again from its sender is taken once',
   required: false,

@@ -11,6 +11,7 @@
  */
 import { loadOnce, reportError } from '../../../../js/common/errors.js';
 import { milliseconds } from '../../../../js/common/values.js';
+import { OWN_EXTENSION } from '../card.js';
 import { queueResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { isOwnName } from '../http.js';
@@ -137,9 +138,18 @@ export class TaskRequestHandler {
     this.#connection.run(response, next);
   };
 
-  /** The card, as it was given. */
+  /**
+   * The card, as it was given, with our extension: clients declare it only where the card has it.
+   * What is signed is not changed.
+   */
   async getAgentCard() {
-    return this.#card;
+    const { capabilities, signatures } = this.#card;
+    if (signatures?.length) return this.#card;
+    const others = (capabilities?.extensions ?? []).filter(
+      (/** @type {{ uri: string }} */ { uri }) => uri !== OWN_EXTENSION.uri,
+    );
+    const extensions = [...others, { ...OWN_EXTENSION, params: undefined }];
+    return { ...this.#card, capabilities: { ...capabilities, extensions } };
   }
 
   /**
@@ -177,6 +187,7 @@ export class TaskRequestHandler {
    */
   #asks(method, result, request = `${method}Request`) {
     return async (params, context) => {
+      declare(context);
       const types = await sdk();
       const call = this.#open(types, method, request, params, context);
       let response;
@@ -197,7 +208,17 @@ export class TaskRequestHandler {
   #streams(method, request = `${method}Request`) {
     const open = this.#open.bind(this);
     const connection = () => this.#connection?.getStore();
-    return async function* (params, context) {
+    return (params, context) => {
+      // The SDK sends its headers before the stream is read.
+      declare(context);
+      return stream(params, context);
+    };
+    /**
+     * @param {any} params
+     * @param {any} context
+     * @returns {AsyncGenerator<any, void, undefined>}
+     */
+    async function* stream(params, context) {
       const types = await sdk();
       const response = connection();
       const call = open(types, method, request, params, context);
@@ -220,7 +241,7 @@ export class TaskRequestHandler {
       } finally {
         call.responses.close();
       }
-    };
+    }
   }
 
   /**
@@ -352,6 +373,15 @@ export class TaskRequestHandler {
     for (const id of ids) tasks.push(await this.getTask({ id }, context).catch(() => undefined));
     return tasks.filter(Boolean);
   }
+}
+
+/**
+ * Tells the client that our extension is in use, if it knows it.
+ * @param {any} context
+ */
+function declare(context) {
+  const { uri } = OWN_EXTENSION;
+  if ([...(context.requestedExtensions ?? [])].includes(uri)) context.addActivatedExtension(uri);
 }
 
 /**

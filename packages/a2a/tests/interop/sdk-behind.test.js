@@ -12,6 +12,7 @@ import { ClientFactory } from '@a2a-js/sdk/client';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { AgentEvent, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { createRequestHandler } from '../../src/adapters/a2a-sdk.js';
+import { REPEATS } from '../../src/ids.js';
 import { createTaskClient } from '../../src/index.js';
 import { memoryBackend, taskStore } from '../../../a2a-store/src/index.js';
 import { deferred } from '../support/a2a.js';
@@ -333,6 +334,36 @@ test('a reader that is left behind has a bounded queue, and its task goes on', a
   assert.ok(count < 4200, `${count} events`);
   const { artifacts, status } = await handler.getTask({ id: task.id }, context);
   assert.deepEqual([artifacts[0].parts.length, status.state], [5000, COMPLETED]);
+});
+
+test('a message that our client sends twice is taken once: the card and the answers say so', async (t) => {
+  let runs = 0;
+  const { url, card } = await agentOf(t, async (context, bus) => {
+    runs++;
+    bus.publish(begins(context));
+  });
+  const printed = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+  assert.equal(card.capabilities.extensions.length, 0);
+  assert.deepEqual(
+    printed.capabilities.extensions.map(({ uri }) => uri),
+    [REPEATS],
+  );
+  for (const method of ['SendMessage', 'SendStreamingMessage']) {
+    const params = { message: { messageId: method, role: 'ROLE_USER', parts: [{ text: 'go' }] } };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const headers = {
+      'content-type': 'application/json',
+      'a2a-version': '1.0',
+      'a2a-extensions': REPEATS,
+    };
+    const send = () => fetch(`${url}/a2a`, { method: 'POST', headers, body });
+    const [once, again] = [await send(), await send()];
+    for (const response of [once, again]) {
+      assert.equal(response.headers.get('a2a-extensions'), REPEATS);
+      await response.text();
+    }
+  }
+  assert.equal(runs, 2);
 });
 
 /** An agent whose tasks wait until they are cancelled, asked over HTTP as it is. */

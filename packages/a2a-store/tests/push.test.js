@@ -248,6 +248,23 @@ test('a name that leads to a private address is refused when it is asked', async
   assert.equal(looked[0], 'hook.example');
 });
 
+for (const stored of [false, true])
+  test(`of a task that has ended an address is kept and nothing is sent${stored ? ', in a store' : ''}`, async (t) => {
+    const hook = await receiver(t);
+    const options = stored ? { store: taskStore({ backend: memoryBackend() }) } : {};
+    const { url } = await start(t, () => {}, {}, options);
+    const call = async (method, params) =>
+      (await ask(url, `${method}TaskPushNotificationConfig`, params, V1.headers)).result;
+    const { result } = await ask(url, V1.send, { message: V1.message('go') }, V1.headers);
+    const { id: taskId } = result.task;
+    const made = await call('Create', { taskId, id: 'c', url: hook.url });
+    assert.equal(made.url, hook.url);
+    assert.deepEqual(await call('Get', { taskId, id: 'c' }), made);
+    assert.deepEqual(await call('Delete', { taskId, id: 'c' }), {});
+    assert.equal(await call('Get', { taskId, id: 'c' }), undefined);
+    assert.deepEqual(hook.got, []);
+  });
+
 test('in a store, secrets are encrypted or refused', async (t) => {
   const backend = memoryBackend();
   t.after(() => backend.close());

@@ -232,11 +232,7 @@ export const readMessage = reader({
 
 /** @type {(artifact: unknown) => Artifact} */
 export const readArtifact = reader({
-  artifactId(id, artifact) {
-    // 0.1 numbers them.
-    const index = getField(artifact, 'index');
-    return textOf(id) ?? (Number.isInteger(index) ? `${index}` : '');
-  },
+  artifactId: text,
   parts: listOf(readPart),
   ...each('name description', textOf),
   metadata: record,
@@ -268,12 +264,7 @@ export const readTask = reader({
   metadata: record,
 });
 
-const readAbout = reader({
-  // 0.1 calls it `id`.
-  taskId: (id, update) => textOf(id) ?? text(getField(update, 'id')),
-  contextId: text,
-  metadata: record,
-});
+const readAbout = reader({ ...each('taskId contextId', text), metadata: record });
 
 const readWrapped = reader(each('task message statusUpdate artifactUpdate', record));
 
@@ -293,9 +284,8 @@ export function readEvent(result) {
   const about = () => readAbout(event);
   const artifact = record(getField(event, 'artifact'));
   if (artifact) {
-    // 0.1 has them in the artifact.
     const [append, lastChunk] = ['append', 'lastChunk'].map(
-      (name) => (getField(event, name) ?? getField(artifact, name)) === true,
+      (name) => getField(event, name) === true,
     );
     return { kind: 'artifact', ...about(), artifact: readArtifact(artifact), append, lastChunk };
   }

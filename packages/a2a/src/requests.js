@@ -159,7 +159,7 @@ const CONFIGURATION = {
 };
 const ROLES = ['user', 'agent', 'ROLE_USER', 'ROLE_AGENT', 1, 2];
 const CONTENTS = ['text', 'raw', 'url', 'data'];
-/** What 0.3 calls a part's content, and 0.1 by `type`. */
+/** What 0.3 calls a part's content. */
 const PART_KINDS = ['text', 'file', 'data'];
 const BASE64 = /^[\w+/-]*={0,2}$/;
 
@@ -170,7 +170,7 @@ const BASE64 = /^[\w+/-]*={0,2}$/;
 function checkPart(part, at) {
   if (!isRecord(part)) throw invalid(at, 'must be an object');
   checkFields(part, `${at}.`, PART);
-  const kind = getField(part, 'kind') ?? getField(part, 'type');
+  const kind = getField(part, 'kind');
   if (kind !== undefined && !PART_KINDS.includes(kind))
     throw invalid(at, `must be of a known kind: ${PART_KINDS.join(', ')}`);
   const file = getField(part, 'file');

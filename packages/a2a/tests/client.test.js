@@ -607,28 +607,6 @@ test('artifacts are created, replaced and appended to', async (t) => {
   assert.deepEqual(events[2].artifact.parts, [{ text: 'x' }]);
 });
 
-test('artifacts of 0.1 have numbers for ids, and say themselves whether they append', async (t) => {
-  const { stream, asked } = await working(t, { version: 'gem' });
-  const artifact = (index, text, more) =>
-    asked.frame({ id: 't', artifact: { index, parts: [{ type: 'text', text }], ...more } });
-  artifact(0, 'a');
-  artifact(1, 'x');
-  artifact(0, 'b', { append: true, lastChunk: true });
-  asked.frame({ id: 't', status: { state: 'completed' }, final: true }).end();
-  const events = await rest(stream);
-  assert.deepEqual(
-    events.map(({ append }) => append ?? false),
-    [false, false, true, false],
-  );
-  assert.deepEqual(
-    stream.task.artifacts.map(({ artifactId, parts }) => [artifactId, ...parts.map((p) => p.text)]),
-    [
-      ['0', 'a', 'b'],
-      ['1', 'x'],
-    ],
-  );
-});
-
 test('an error mid-stream is thrown as the agent gave it', async (t) => {
   const { stream, asked } = await working(t);
   const error = { code: -32603, message: 'Out of luck', data: { more: 1 } };

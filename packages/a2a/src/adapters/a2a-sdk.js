@@ -120,8 +120,8 @@ export class TaskRequestHandler {
   /**
    * Middleware for Express, in front of the SDK's `jsonRpcHandler` and `restHandler`: they do not
    * look after their connections. With it, whoever has left is forgotten, a slow reader is waited
-   * for, a silent stream shows signs of life, and a page whose name was rebound to this machine is
-   * refused.
+   * for, a silent stream shows signs of life, events have the ids with which a client comes back,
+   * and a page whose name was rebound to this machine is refused.
    * @param {any} request
    * @param {any} response
    * @param {(error?: any) => void} next
@@ -224,20 +224,29 @@ export class TaskRequestHandler {
       const call = open(types, method, request, params, context);
       // Until the executor says whether it answers with a message or a task, what every task begins
       // with is held back.
+      /** @type {{ event: unknown, number?: string }[]} */
       let held = [];
+      /** @param {typeof held} events */
+      const tell = function* (events) {
+        for (const { event, number } of events) {
+          // The SDK's front writes the rest of the event. The first comes with the headers.
+          if (number && response?.headersSent) response.write(`id: ${number}\n`);
+          yield types.StreamResponse.fromJSON(event);
+        }
+      };
       let holds = method === 'SubscribeToTask' ? 0 : 2;
       try {
         for (let told; (told = /** @type {any} */ (await call.responses.next())) !== undefined;) {
           if (call.message) return yield { payload: { $case: 'message', value: call.message } };
-          if (told !== BEGUN) held.push(resultOf(types, told));
+          if (told !== BEGUN) held.push({ event: resultOf(types, told), number: told.number });
           call.unread -= told.size ?? 0;
           if (!call.begun && held.length <= holds) continue;
           holds = 0;
-          for (const event of held) yield types.StreamResponse.fromJSON(event);
+          yield* tell(held);
           held = [];
           await room(response);
         }
-        for (const event of held) yield types.StreamResponse.fromJSON(event);
+        yield* tell(held);
       } finally {
         call.responses.close();
       }
@@ -272,11 +281,12 @@ export class TaskRequestHandler {
        * @param {object} _head
        * @param {import('../reply.js').Printed} body
        * @param {boolean} [failed]
+       * @param {string} [number]
        */
-      event(_head, { object, text }, failed) {
+      event(_head, { object, text }, failed, number) {
         call.unread += text.length;
         if (call.unread > maxUnread) responses.close();
-        else responses.push({ [failed ? 'error' : 'result']: object, size: text.length });
+        else responses.push({ [failed ? 'error' : 'result']: object, number, size: text.length });
       },
       end: () => responses.end(),
     };

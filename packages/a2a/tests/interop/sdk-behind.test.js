@@ -404,6 +404,55 @@ test('guard: a silent stream shows signs of life', async (t) => {
   assert.match(text, /^data: /);
 });
 
+test('guard: a client that comes back with the id of an event gets what it has missed', async (t) => {
+  const [begun, go] = [deferred(), deferred()];
+  const store = taskStore({ backend: memoryBackend() });
+  const { url, client, requestHandler } = await agentOf(
+    t,
+    async (context, bus) => {
+      bus.publish(begins(context));
+      const { taskId, contextId } = context;
+      const add = (artifactId) =>
+        bus.publish(
+          AgentEvent.artifactUpdate({
+            taskId,
+            contextId,
+            artifact: { artifactId, parts: [part('x')] },
+          }),
+        );
+      add('one');
+      begun.resolve();
+      await go.promise;
+      add('two');
+      add('three');
+    },
+    { behind: { store } },
+  );
+  const ours = createTaskClient(url);
+  const stream = ours.subscribe('go');
+  const seen = [];
+  for await (const event of stream) {
+    seen.push(event.artifact?.artifactId ?? event.kind);
+    if (event.kind === 'artifact') break;
+  }
+  assert.deepEqual(seen, ['task', 'status', 'one']);
+  await begun.promise;
+  const { id } = stream.task;
+  assert.ok(stream.lastEventId);
+  while (requestHandler.server.counters.streams > 0) await turn();
+  const again = ours.resubscribe(id, { lastEventId: stream.lastEventId });
+  const missed = again.next();
+  while (requestHandler.server.counters.streams === 0) await turn();
+  go.resolve();
+  const told = [await missed];
+  for await (const event of again) told.push({ value: event });
+  assert.deepEqual(
+    told.map(({ value }) => value.artifact?.artifactId ?? value.status?.state ?? value.kind),
+    ['two', 'three', 'completed'],
+  );
+  assert.equal((await client.getTask({ id })).artifacts.length, 3);
+});
+
 test('guard: a page whose name was rebound to this machine is refused, unless the name is listed', async (t) => {
   for (const [hosts, status] of [
     [undefined, 403],

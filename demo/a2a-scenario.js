@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTaskClient, createTaskServer } from '../packages/a2a/src/index.js';
+import { createTaskClient, createTaskServer } from '@abp-bridge/a2a';
 
 const STEPS = 10;
 /** @typedef {'A' | 'B' | 'C'} Name */

@@ -1,8 +1,8 @@
 // Agents of one app: by ABP, by MCP Apps and, where the browser has it, by WebMCP. Each shows what
 // it was told; the app shows what was done.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
-import { connect } from '../packages/main/src/index.js';
-import { connectTools } from '../packages/webmcp/src/index.js';
+import { connect } from 'abp-bridge';
+import { connectTools } from '@abp-bridge/webmcp';
 
 /**
  * @param {string} selector
@@ -30,7 +30,7 @@ const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
  */
 
 /**
- * @param {import('../packages/main/src/index.js').Client} client
+ * @param {import('abp-bridge').Client} client
  * @returns {Call}
  */
 const callBy = (client) => async (params, options) => {
@@ -110,9 +110,7 @@ async function show({ id, name, about, begin }) {
   try {
     call = await begin($('#app'));
   } catch (error) {
-    const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
-      error
-    );
+    const { code, message } = /** @type {import('abp-bridge').AbpError} */ (error);
     status.textContent = `${code}: ${message}`;
     return;
   }

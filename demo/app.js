@@ -1,8 +1,8 @@
 // The app: its capabilities, and who may call them. The rest is display.
-import { expose } from '../packages/main/src/index.js';
-import { createView, toolsOf } from '../packages/mcp-apps/src/index.js';
-import { webmcp } from '../packages/webmcp/src/index.js';
-import { pool } from '../packages/workers/src/pool.js';
+import { expose } from 'abp-bridge';
+import { createView, toolsOf } from '@abp-bridge/mcp-apps';
+import { webmcp } from '@abp-bridge/webmcp';
+import { pool } from 'abp-bridge/pool';
 import { capabilities } from './operations/index.js';
 import { sampleMarkdown } from './sample.js';
 
@@ -22,7 +22,7 @@ const scattered = (n) => Math.abs(Math.sin(n * 12.9898) * 43758.5453) % 1;
 const stopsOf = (count) =>
   Array.from({ length: count }, (_, i) => [100 * scattered(i + 1), 60 * scattered(i + 0.5)]);
 
-/** What only a page can do. @type {Record<string, import('../js/app/registry.js').Capability>} */
+/** What only a page can do. @type {Record<string, import('abp-bridge').Capability>} */
 const ofThePage = {
   'route.plan': {
     description: 'Searches the shortest round of 80 stops, in a worker that is busy all the time',
@@ -106,8 +106,8 @@ const $ = (selector, within = document) => within.querySelector(selector);
 /**
  * Shows each call while its handler runs.
  * @param {string} name
- * @param {import('../js/app/registry.js').Handler} handler
- * @returns {import('../js/app/registry.js').Handler}
+ * @param {import('abp-bridge').Handler} handler
+ * @returns {import('abp-bridge').Handler}
  */
 function shown(name, handler) {
   return async (params, context) => {
@@ -171,7 +171,7 @@ setInterval(() => {
 
 /**
  * What the page does not show: it is done before anybody asks.
- * @type {import('../js/app/registry.js').Capability}
+ * @type {import('abp-bridge').Capability}
  */
 const examples = {
   description: 'Makes a small example of what each of the others makes',

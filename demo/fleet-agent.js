@@ -3,8 +3,8 @@ import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTaskServer } from '../packages/a2a/src/index.js';
-import { natsBackend, taskStore } from '../packages/a2a-store/src/index.js';
+import { createTaskServer } from '@abp-bridge/a2a';
+import { natsBackend, taskStore } from '@abp-bridge/a2a-store';
 
 const { port, effects, term } = JSON.parse(process.argv[2]);
 const { resolve } = createRequire(new URL('nats/package.json', import.meta.url));

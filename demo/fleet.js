@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTaskClient } from '../packages/a2a/src/index.js';
+import { createTaskClient } from '@abp-bridge/a2a';
 
 const folder = mkdtempSync(join(tmpdir(), 'abp-fleet-'));
 const effects = join(folder, 'effects');

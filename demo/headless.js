@@ -2,7 +2,7 @@
  * Three operations at once, without a browser: one is cancelled, one runs out of time, one
  * finishes.
  */
-import { connect, expose } from '../packages/main/src/index.js';
+import { connect, expose } from 'abp-bridge';
 import { capabilities } from './operations/index.js';
 import { sampleMarkdown, sampleText } from './sample.js';
 
@@ -27,7 +27,7 @@ export async function runHeadless(print) {
   /**
    * @param {string} name
    * @param {object} params
-   * @param {import('../js/agent/client.js').CallOptions} [options]
+   * @param {import('abp-bridge').CallOptions} [options]
    * @param {(percentage: number) => void} [onProgress]
    */
   async function run(name, params, options = {}, onProgress = undefined) {

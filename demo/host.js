@@ -1,6 +1,6 @@
 // The agent: a page that gives work to apps in cross-origin iframes, and can stop it.
-import { connect } from '../packages/main/src/index.js';
-import '../packages/inspector/src/index.js';
+import { connect } from 'abp-bridge';
+import '@abp-bridge/inspector';
 import { sampleMarkdown } from './sample.js';
 
 /**
@@ -190,7 +190,7 @@ const seconds = (ms) => (ms < 950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFi
 
 // --- The apps ------------------------------------------------------------------------------------
 
-/** @typedef {import('../packages/main/src/index.js').Client} Client */
+/** @typedef {import('abp-bridge').Client} Client */
 /** @type {Record<string, Client>} */
 const clients = {};
 /**
@@ -241,9 +241,7 @@ async function connectTo(which, session) {
     });
     await $('abp-inspector').attach(clients[which]);
   } catch (error) {
-    const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
-      error
-    );
+    const { code, message } = /** @type {import('abp-bridge').AbpError} */ (error);
     tell(`${code}: ${message}`);
   }
 }
@@ -350,7 +348,7 @@ const SINCE = {
 
 /**
  * What became of a call, in words.
- * @param {import('../packages/main/types/index.js').Response} response
+ * @param {import('../parts/main/types/index.js').Response} response
  * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the
  *   call; `stopped`: ms from the user's stop to its end; `answered`: whether the app has answered
  * @returns {[state: string, words: string]}
@@ -414,7 +412,7 @@ async function call(operation, box) {
   running.add(stop);
   announce(`${title} started`);
 
-  /** @type {import('../js/agent/client.js').CallOptions} */
+  /** @type {import('abp-bridge').CallOptions} */
   const options = {
     callId,
     signal: controller.signal,

@@ -1,7 +1,7 @@
 // The worker of route.plan: a search that returns to the event loop only to see whether it was
 // stopped. Two parts of the round are swapped at random, and worse rounds are taken ever more
 // rarely (simulated annealing).
-import { serve } from '../packages/workers/src/pool.js';
+import { serve } from 'abp-bridge/pool';
 
 serve({
   /** @param {{ stops: [number, number][], seconds: number }} params */

@@ -17,7 +17,7 @@ build() {
 # roll [option...]: makes modules.
 # stale FILE: whether it is older than what the modules and the types are made from.
 stale() {
-  [ ! -e "$1" ] || [ -n "$(find package.json tsconfig.json js packages/*/src dist/*.js \
+  [ ! -e "$1" ] || [ -n "$(find package.json tsconfig.check.json js parts packages/*/src dist/*.js \
     scripts/{entries,rollup.config,short-exports,declarations}.js -newer "$1" -print -quit)" ]
 }
 roll() { node_modules/.bin/rollup -c scripts/rollup.config.js --silent "$@"; }
@@ -37,15 +37,16 @@ for what in ${@:-wasm test package mcpb}; do
       # What is imported by the package's name.
       if [ "$what" = wasm ] && stale dist/lib/index.js; then
         node scripts/kinds.js
-        rm -rf dist/lib
+        node packages/automation/scripts/in-page.js
+        rm -rf dist/lib packages/*/dist/lib
         roll --configFor lib
       fi
       ;;
     test | coverage | native) build "$what" ;;
     package)
       "$0" wasm
-      if stale dist/types/packages/main/types/index.d.ts; then
-        rm -rf dist/{page,workerd}
+      if stale dist/types/parts/main/types/index.d.ts; then
+        rm -rf {.,packages/*}/dist/{page,workerd}
         roll --configFor page,workerd,singles
         node scripts/declarations.js
       fi

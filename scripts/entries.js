@@ -1,53 +1,90 @@
 /**
- * What the package offers, from `exports` of package.json: files of dist/lib, with dist/workerd for
- * Cloudflare Workers; and, in dist/page, files that need no other and no WebAssembly, since the
- * core is inside, as JavaScript. `./page` and `./page/bundle` are the main entry for pages without
- * a bundler.
+ * What the packages offer, from `exports` of their package.json: files of dist/lib, with
+ * dist/workerd for Cloudflare Workers; and, in dist/page, files for pages without a bundler. Those
+ * of them that are exported need no other and no WebAssembly, since the core is inside, as
+ * JavaScript; but `./page` and `./page/bundle` are the main entry.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { posix } from 'node:path';
 
-/** @type {Record<string, any>} */
-export const EXPORTS = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).exports;
-/** The main entry for pages in one file, with all that it may load. */
-export const BUNDLE = EXPORTS['./page/bundle'].default;
-const NOT_FOR_PAGES = 'keys-sqlite automation a2a-store tasks react vue svelte vite'.split(' ');
+const root = new URL('../', import.meta.url);
+const NOT_FOR_PAGES =
+  `keys-sqlite react vue svelte vite @abp-bridge/automation @abp-bridge/a2a-store
+  @abp-bridge/a2a/store @abp-bridge/a2a/tasks`.split(/\s+/);
 
 /**
- * Each entry: its source, the source of its types if that is another, and the name of its file in
- * dist/page: `page`, if it is meant for pages without a bundler, or `single`, if it needs no other.
- * @type {Record<string, { source: string, types?: string, page?: string, single?: string }>}
+ * @typedef {object} Entry
+ * @property {string} source from the root, as are all paths here
+ * @property {string} types the source of its types
+ * @property {string} [page] the name of its file in dist/page, if pages without a bundler may use
+ *   it
+ * @property {string} [single] the same, if it needs no other file
  */
-export const ENTRIES = {};
 /**
- * The sources of the files of dist/page, by their names without `.js`.
- * @type {Record<string, string>}
+ * @typedef {object} Package
+ * @property {string} name
+ * @property {string} folder `''` for the main one
+ * @property {Record<string, any>} manifest
+ * @property {Record<string, Entry>} entries by the names under which they are imported
+ * @property {Record<string, string>} modules the sources of dist/lib and of dist/workerd, by the
+ *   names of the files without `.js`. What entries share is one thing to all of them
+ * @property {Record<string, string>} pages those of dist/page
+ * @property {Record<string, string>} singles those of dist/page that need no other file
+ * @property {boolean} hasCore whether it is built for Cloudflare Workers, where a core is imported
  */
-export const PAGES = {};
-/** The same, of those that need no other. @type {Record<string, string>} */
-export const SINGLES = {};
-/**
- * The same, of dist/lib and of dist/workerd. What entries share is one thing to all of these.
- * @type {Record<string, string>}
- */
-export const MODULES = {};
 
-for (const [path, { types, default: file }] of Object.entries(EXPORTS)) {
-  if (/^\.\/(page(\/bundle)?|package\.json)$/.test(path)) continue;
-  const [, declared] = /^\.\/dist\/types\/(.+)\.d\.ts$/.exec(types) ?? [];
-  const [, folder, name] = /^\.\/dist\/(lib|page)\/(.+)\.js$/.exec(file) ?? [];
-  const source = `${String(declared).replace('/types/', '/src/')}.js`;
-  const entry = (ENTRIES[path] = { source });
-  if (path === '.') Object.assign(entry, { types: `${declared}.ts` });
-  if (folder === 'page') {
-    Object.assign(entry, { single: name });
-    SINGLES[name] = source;
-    continue;
+/**
+ * @param {string} folder
+ * @returns {Package}
+ */
+function read(folder) {
+  const manifest = JSON.parse(
+    readFileSync(new URL(posix.join(folder, 'package.json'), root), 'utf8'),
+  );
+  /** @type {Package} */
+  const made = {
+    name: manifest.name,
+    folder,
+    manifest,
+    entries: {},
+    modules: {},
+    pages: {},
+    singles: {},
+    hasCore: false,
+  };
+  for (const [path, exported] of Object.entries(manifest.exports ?? {})) {
+    if (/^\.\/(page(\/bundle)?|package\.json)$/.test(path)) continue;
+    const { types, workerd, default: file } = /** @type {Record<string, string>} */ (exported);
+    const [, declared] = /^\.\/dist\/types\/(.+)\.d\.ts$/.exec(types) ?? [];
+    const [, into, name] = /^\.\/dist\/(lib|page)\/(.+)\.js$/.exec(file) ?? [];
+    const from = folder ? `${folder}/src/${declared}` : String(declared);
+    // Where TypeScript sees more than the source says, that stands beside it in a folder `types`.
+    const source = `${from.replace('/types/', '/')}.js`;
+    const imported = posix.join(manifest.name, path);
+    const entry = { source, types: from.includes('/types/') ? `${from}.ts` : source };
+    made.entries[imported] = entry;
+    made.hasCore ||= Boolean(workerd);
+    if (into === 'page') {
+      Object.assign(entry, { single: name });
+      made.singles[name] = source;
+      continue;
+    }
+    made.modules[name] = source;
+    if (NOT_FOR_PAGES.includes(folder ? imported : name) || name.startsWith('adapters/')) continue;
+    const page = path === '.' ? manifest.name.replace('@abp-bridge/', '') : name;
+    Object.assign(entry, { page });
+    made.pages[page] = source;
   }
-  MODULES[name] = source;
-  if (NOT_FOR_PAGES.includes(name) || name.startsWith('adapters/')) continue;
-  const page = path === '.' ? 'abp-bridge' : name;
-  Object.assign(entry, { page });
-  PAGES[page] = source;
+  return made;
 }
+
+const neighbours = readdirSync(new URL('packages', root))
+  .map((name) => `packages/${name}`)
+  .filter((folder) => existsSync(new URL(`${folder}/package.json`, root)));
+/** The packages of npm, the main one first. */
+export const PACKAGES = ['', ...neighbours].map(read);
+export const [MAIN] = PACKAGES;
+/** All entries, by the names under which they are imported. */
+export const ENTRIES = Object.assign({}, ...PACKAGES.map(({ entries }) => entries));
+/** The main entry for pages in one file, with all that it may load. */
+export const BUNDLE = String(MAIN.manifest.exports['./page/bundle'].default);

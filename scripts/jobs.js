@@ -54,7 +54,7 @@ const otherNodes = Object.fromEntries(
 const working = {
   node: except(units, long),
   lint: `npx --no-install oxlint
-    ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
+    ${['tsconfig.check.json', 'tsconfig.names.json', 'scripts'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
       --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay
     git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror`,
@@ -79,7 +79,7 @@ const landing = {
   effects: tests('tests/effects/*.test.js'),
   'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
-  discover: tests('packages/*/tests/browser/discover.test.js'),
+  discover: tests('tests/browser/discover.test.js'),
   format:
     'npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .',
 };
@@ -91,7 +91,7 @@ const landing = {
 const rest = {
   'gateway-rest': only(gateway, longDay),
   fleet: tests('packages/a2a-store/tests/fleet/*.test.js'), // with real NATS servers
-  frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
+  frameworks: tests('tests/browser/{apps,frameworks}.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,samples,tools}.test.js')}`,
@@ -110,7 +110,7 @@ const rest = {
   'chromium-js': browser('chromium', `${telling} trust workers`, 'js'),
   'firefox-js': browser('firefox', telling, 'js'),
   'webkit-js': browser('webkit', telling, 'js'),
-  'node-js': `${withoutWasm} ${tests('tests/node/{driver,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
+  'node-js': `${withoutWasm} ${tests('tests/node/{driver,transcripts,reentrancy,leaks,pool}.test.js')}`,
   fuzz: 'scripts/fuzz.sh short', // a little of it: npm run fuzz is the long run
   reach: tests('tests/reach/*.test.js'),
   bench: 'node tests/bench/bench.js --quick', // that it runs: its numbers mean nothing

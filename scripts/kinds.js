@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript-5';
 
 process.chdir(fileURLToPath(new URL('../', import.meta.url)));
-const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile);
+const { config } = ts.readConfigFile('tsconfig.check.json', ts.sys.readFile);
 const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, '.');
 const declares = /(Kinds<|The kinds of `)((?!\*\/)[^])*\*\/\s[^*]*?const \w+ = \{/;
 const paths = fileNames.filter((path) => declares.test(readFileSync(path, 'utf8')));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rehearses a release: publishes both packages to a registry on this machine, installs them from it in empty folders, and runs the
+# Rehearses a release: publishes all packages to a registry on this machine, installs them from it in empty folders, and runs the
 # lines that the documents name. Before, it compares what calls cost with what the documents say. Needs Chromium, and a machine where
 # nothing else runs. Argument: a commit to upgrade from (none).
 set -euo pipefail
@@ -20,6 +20,7 @@ storage: storage
 uplinks: { npm: { url: "$(npm config get registry)" } }
 packages:
   abp-bridge*: { access: \$all, publish: \$all }
+  '@abp-bridge/*': { access: \$all, publish: \$all }
   '**': { access: \$all, proxy: npm }
 END
 set -m # each server is a process group of its own, of which nothing is left
@@ -54,7 +55,9 @@ if [ -n "$before" ]; then
   publish "$out/before" "$newest-before" before
 fi
 publish "$root" "$newest"
-publish "$root/packages/gateway" "$newest"
+for manifest in "$root"/packages/*/package.json; do
+  publish "$(dirname "$manifest")" "$newest"
+done
 
 # The templates, as docs/bundlers.md says.
 mkdir "$out/get" && cd "$out/get"
@@ -82,7 +85,7 @@ for template in plain react typescript; do
   done
   echo "the template $template runs"
   if [ "$template" = plain ]; then
-    # The lines of docs/gateway.md, for the app that runs.
+    # The lines of packages/gateway/docs/gateway.md, for the app that runs.
     mkdir "$out/gateway" && cd "$out/gateway"
     npx --yes abp-bridge-gateway --version
     npx --yes abp-bridge-gateway doctor || true # says what this machine lacks

@@ -1,45 +1,41 @@
 /**
- * Makes dist/lib, dist/page and dist/workerd, which package.json exports; `--configFor lib` makes
- * only that. What is used together lies together, since each file costs a page a request, and each
- * chunk that a bundler makes of them costs bytes.
+ * Makes dist/lib, dist/page and dist/workerd of each package, which its package.json exports;
+ * `--configFor lib` makes only that. What is used together lies together, since each file costs a
+ * page a request, and each chunk that a bundler makes of them costs bytes.
  */
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transform } from 'esbuild';
-import { BUNDLE, ENTRIES, MODULES, PAGES, SINGLES } from './entries.js';
+import { BUNDLE, ENTRIES, MAIN, PACKAGES } from './entries.js';
 import { shortCores } from './short-exports.js';
 
 /** @typedef {import('@rollup/wasm-node').Plugin} Plugin */
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 /** The doors of the two sides, which begin to load the core. */
-const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
+const DOORS = ['expose', 'connect'].map((side) => join(root, `parts/main/${side}.js`));
 /**
  * What is loaded later, by the file it is put into. A part that is not named is in a file of its
  * own.
  */
 const LATER = {
-  'app-parts': 'app/goes-on app/questions packages/schemas/src/checked',
-  development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/explain common/dev/index
-    common/dev/unread-options common/dev/unsent`,
-  'agent-parts': 'agent/answers agent/retry session/cancel-answer session/capability-support',
+  'app-parts': 'app/goes-on app/questions parts/schemas/checked',
+  mistakes: `parts/mistakes/app parts/mistakes/check-agent parts/mistakes/diagnosis parts/mistakes/explain
+    parts/mistakes/index parts/mistakes/unread-options parts/mistakes/unsent parts/mistakes/warnings`,
+  'agent-parts': 'agent/answers parts/retry/retry session/cancel-answer session/capability-support',
   streams: 'session/streams',
-  memory: 'packages/binary/src/digest packages/keys/src/local-store packages/keys/src/memory',
-  trace: 'packages/inspector/src/trace',
-  'local-agent': 'packages/page/src/local-agent',
-  'foreign-capabilities': 'packages/automation/src/foreign/foreign-capabilities',
-  'small-parts': 'common/warnings',
+  memory: 'binary/digest parts/keys/local-store parts/keys/memory',
+  trace: 'parts/trace/trace',
+  'local-agent': 'page/local-agent',
+  foreign: 'foreign/foreign-capabilities',
 };
 /** What is loaded later and is in a file of its own. */
-const ALONE = `packages/schemas/src/schema packages/automation/src/discovery/manifest
-  packages/automation/src/foreign/relay-transport`;
+const ALONE = 'parts/schemas/schema parts/discovery/manifest';
 /** What other entries than the main one share. */
 const SHARED = {
-  'shared-parts': `packages/automation/src/foreign/foreign-app packages/automation/src/read-error
-    packages/page/src/grace packages/page/src/reporters`,
-  'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
-    packages/websocket/src/json-text`,
+  'shared-parts': 'foreign/foreign-app foreign/read-error page/grace page/reporters',
+  'data-parts': 'binary/binary untrusted/bounds parts/transports/json-text',
 };
 /**
  * @param {string} files
@@ -47,7 +43,7 @@ const SHARED = {
  */
 const pathsOf = (files) =>
   files.split(/\s+/).map((file) => {
-    const path = join(root, file.startsWith('packages/') ? `${file}.js` : `js/${file}.js`);
+    const path = join(root, file.startsWith('parts/') ? `${file}.js` : `js/${file}.js`);
     if (!existsSync(path)) throw new Error(`${path}, which is loaded later, is not there`);
     return path;
   });
@@ -74,13 +70,12 @@ const COPIED = {
   'later-common': `agent/capability-list app/(session-of|waits)
     common/(check-options|copy|development|errors|iterator-of|origins|report)
     common/(secret|signals|similar-name|transfer|value-size|values|waiting) driver/abp-boundary
-    packages/binary/src/base64 packages/binary/src/binary packages/page/src/grace packages/page/src/reporters
-    packages/schemas/src/describe packages/untrusted/src/bounds session/capability-support
+    binary/(base64|binary) page/(grace|reporters)
+    parts/schemas/describe untrusted/bounds session/capability-support
     session/made-call session/pending-cancel session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration) session/(call-stream|input|outflow)',
-  trace: 'packages/inspector/src/abp-names',
-  'foreign-capabilities': 'packages/automation/src/(read-error|foreign/foreign-app)',
-  'later-app': 'app/connection',
+  trace: 'parts/trace/abp-names',
+  foreign: 'foreign/(read-error|foreign-app|reports)',
   'local-agent': 'agent/client transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
@@ -116,7 +111,7 @@ const copiedForLater = {
 };
 
 /** What only the sides have. */
-const OWN = /\/js\/(app\/(?!waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+const OWN = /\/js\/(app\/(?!waits)|agent|page|session\/pending-cancel)|\/parts\/main\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that
@@ -153,7 +148,7 @@ function layout(forPages) {
  */
 const mainFirst = {
   name: 'main first',
-  resolveId: (id) => (id === ENTRIES['.'].source ? `${root}./${id}` : null),
+  resolveId: (id) => (id === MAIN.modules.index ? `${root}./${id}` : null),
 };
 
 const boundary = readFileSync(join(root, 'js/driver/abp-boundary.js'), 'utf8');
@@ -171,7 +166,12 @@ const constants = new Map(
 const constantsInside = {
   name: 'constants inside',
   transform(code) {
-    if (!/^import \* as abp from '.*\/abp-boundary\.js';$/m.test(code)) return null;
+    if (
+      !/^import (\* as abp from '.*\/abp-boundary\.js'|\{[^}]*\babp\b[^}]*\} from 'abp-bridge\/driver');$/m.test(
+        code,
+      )
+    )
+      return null;
     const valueOf = (/** @type {string} */ whole, /** @type {string} */ name) =>
       constants.get(name) ?? whole;
     return { code: code.replace(/\babp\.([A-Z]\w*)/g, valueOf), map: null };
@@ -180,13 +180,13 @@ const constantsInside = {
 
 /** @param {string} id of an import that leads out of the repository */
 const isForeign = (id) => !/^[./]/.test(id);
-/** Puts the packages that are used inside. @type {Plugin} */
+/** Puts the packages that are used inside: of ours, their sources. @type {Plugin} */
 const foreignInside = {
   name: 'packages inside',
-  resolveId: (id, importer) =>
-    importer && isForeign(id) && !id.startsWith('node:')
-      ? fileURLToPath(import.meta.resolve(id))
-      : null,
+  resolveId(id, importer) {
+    if (!importer || !isForeign(id) || id.startsWith('node:')) return null;
+    return id in ENTRIES ? join(root, ENTRIES[id].source) : fileURLToPath(import.meta.resolve(id));
+  },
 };
 
 /**
@@ -206,29 +206,36 @@ const coreInside = {
 /**
  * The cores for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a
  * module that is imported has been compiled when the Worker starts.
- * @type {Plugin}
+ * @returns {Plugin}
  */
-const coresImported = {
-  name: 'cores imported',
-  resolveId: (id) => (id.startsWith('cores/') ? { id, external: true } : null),
-  load(id) {
-    const [, name] = /\/dist\/(\w+)-wasm\.js$/.exec(id) ?? [];
-    if (name) return `import core from 'cores/${name}.wasm'; export default core;`;
-    if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
-    if (!id.endsWith('/js/driver/load.js')) return null;
-    return `export const load = async (module, _fallback, use) =>
+function coresImported() {
+  /** @type {Set<string>} the names of the cores */
+  const cores = new Set();
+  return {
+    name: 'cores imported',
+    resolveId: (id) => (id.startsWith('cores/') ? { id, external: true } : null),
+    load(id) {
+      const [, name] = /\/dist\/(\w+)-wasm\.js$/.exec(id) ?? [];
+      if (name) {
+        cores.add(name);
+        return `import core from 'cores/${name}.wasm'; export default core;`;
+      }
+      if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
+      if (!id.endsWith('/js/driver/load.js')) return null;
+      return `export const load = async (module, _fallback, use) =>
       (use((env) => new WebAssembly.Instance(module, { env }).exports), 'wasm');`;
-  },
-  // They lie beside the entries.
-  renderChunk(code, { fileName }) {
-    const folder = '../'.repeat(fileName.split('/').length - 1) || './';
-    return { code: code.replaceAll("'cores/", `'${folder}`), map: null };
-  },
-  writeBundle({ dir = '' }) {
-    for (const name of ['abp', 'rpc', 'tasks'])
-      copyFileSync(join(root, `build/wasm/${name}.wasm`), join(dir, `${name}.wasm`));
-  },
-};
+    },
+    // They lie beside the entries.
+    renderChunk(code, { fileName }) {
+      const folder = '../'.repeat(fileName.split('/').length - 1) || './';
+      return { code: code.replaceAll("'cores/", `'${folder}`), map: null };
+    },
+    writeBundle({ dir = '' }) {
+      for (const name of cores)
+        copyFileSync(join(root, `build/wasm/${name}.wasm`), join(dir, `${name}.wasm`));
+    },
+  };
+}
 
 /**
  * Chromium compiles all functions of such a file while it loads, beside the main thread. Otherwise
@@ -301,39 +308,80 @@ const options = (input, output, ...plugins) => ({
  * @param {Plugin[]} plugins
  */
 function single(source, file, ...plugins) {
-  // Where it stands in a document, its text must not end it.
-  const print = printed({ minify: true, supported: { 'inline-script': false } });
+  // It may stand in a document: esbuild sees to it that its text does not end that.
+  const print = printed({ minify: true });
   return options(source, { file, inlineDynamicImports: true }, ...plugins, foreignInside, print);
 }
 
-const parts = { chunkFileNames: 'parts/[name].js', manualChunks: layout(false) };
-const lib = { dir: 'dist/lib', sourcemap: true, ...parts };
-const workerd = { dir: 'dist/workerd', ...parts };
-const page = {
-  dir: 'dist/page',
-  sourcemap: true,
-  chunkFileNames: '[name]-[hash].js',
-  manualChunks: layout(true),
-};
-const OUTPUTS = {
-  lib: [options(MODULES, lib, mainFirst, copiedForLater, constantsInside, shortCores, printed())],
-  // For pages without a bundler: small, with the packages that they use inside.
-  page: [
-    options(PAGES, page, mainFirst, shortCores, foreignInside, printed({ minify: true }, true)),
-  ],
-  // Without maps nobody reads it; stacks have its names.
-  workerd: [
-    options(MODULES, workerd, mainFirst, coresImported, printed({ minifyWhitespace: true })),
-  ],
-  singles: [
-    single(ENTRIES['.'].source, BUNDLE),
-    ...Object.entries(SINGLES).map(([name, source]) =>
-      single(source, `dist/page/${name}.js`, coreInside),
-    ),
-  ],
-};
-/** @param {{ configFor?: string }} given names of these, with commas; without it, all */
+/**
+ * What is made of a package.
+ * @param {import('./entries.js').Package} package_
+ * @returns {Record<string, import('@rollup/wasm-node').RollupOptions[]>}
+ */
+function outputsOf({ name, folder, modules, pages, singles, hasCore }) {
+  const isMain = name === MAIN.name;
+  const dist = join(folder, 'dist');
+  // A core is a file of its own: among code neither compresses well.
+  const core = (/** @type {string} */ id) => /\/dist\/(\w+-(js|wasm))\.js$/.exec(id)?.[1];
+  const inParts = {
+    chunkFileNames: 'parts/[name].js',
+    manualChunks: isMain ? layout(false) : core,
+  };
+  const page = {
+    dir: `${dist}/page`,
+    sourcemap: true,
+    chunkFileNames: '[name]-[hash].js',
+    manualChunks: isMain ? layout(true) : core,
+  };
+  const first = isMain ? [mainFirst, copiedForLater] : [];
+  return {
+    lib: [
+      options(
+        modules,
+        { dir: `${dist}/lib`, sourcemap: true, ...inParts },
+        ...first,
+        constantsInside,
+        shortCores,
+        printed(),
+      ),
+    ],
+    // For pages without a bundler: small, and those of the main package with what they use inside.
+    page: Object.keys(pages).length
+      ? [
+          options(
+            pages,
+            page,
+            ...(isMain ? [mainFirst, foreignInside] : []),
+            shortCores,
+            printed({ minify: true }, true),
+          ),
+        ]
+      : [],
+    // Without maps nobody reads it; stacks have its names.
+    workerd: hasCore
+      ? [
+          options(
+            modules,
+            { dir: `${dist}/workerd`, ...inParts },
+            ...(isMain ? [mainFirst] : []),
+            coresImported(),
+            printed({ minifyWhitespace: true }),
+          ),
+        ]
+      : [],
+    singles: [
+      ...(isMain ? [single(MAIN.modules.index, BUNDLE)] : []),
+      ...Object.entries(singles).map(([file, source]) =>
+        single(source, `${dist}/page/${file}.js`, coreInside),
+      ),
+    ],
+  };
+}
+
+/** @param {{ configFor?: string }} given names of outputs, with commas; without it, all */
 export default ({ configFor }) =>
-  Object.entries(OUTPUTS).flatMap(([name, made]) =>
-    !configFor || configFor.split(',').includes(name) ? made : [],
+  PACKAGES.filter(({ modules }) => Object.keys(modules).length).flatMap((package_) =>
+    Object.entries(outputsOf(package_)).flatMap(([output, made]) =>
+      !configFor || configFor.split(',').includes(output) ? made : [],
+    ),
   );

@@ -132,3 +132,5 @@ if [[ " $wanted " == *" fleet "* ]] && [ ! demo/nats/node_modules/.package-lock.
   npm ci --silent --no-audit --no-fund --prefix demo/nats
   touch demo/nats/node_modules/.package-lock.json
 fi
+
+node scripts/link-sources.js

@@ -202,7 +202,7 @@ export async function measureParts() {
   const parts = {};
   const options = {
     plugins: [withoutLazy],
-    alias: { 'abp-bridge': './packages/main/src/index.js' },
+    alias: { 'abp-bridge': './parts/main/index.js' },
   };
   for (const side of NAMES) {
     const [{ inputs }] = await byEsbuild(side, options);

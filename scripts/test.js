@@ -8,7 +8,7 @@
  *   node scripts/test.js JOB...    jobs by their names
  */
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -137,12 +137,12 @@ await need('build', 'scripts/build.sh wasm test');
 const isKept = await holdBudget(asked.length > 1 ? '' : asked[0]);
 rmSync('build/logs', { recursive: true, force: true });
 mkdirSync('build/logs');
-// Packing builds, so the jobs that install the package share one.
+// Packing builds, so the jobs that install the packages share them.
 if (names.some((name) => /^(package|reach)/.test(name))) {
   rmSync('build/packed', { recursive: true, force: true });
   mkdirSync('build/packed');
-  await need('pack', 'npm pack --silent --pack-destination build/packed >build/logs/pack.log');
-  process.env.PACKED = `${process.cwd()}/build/packed/${readdirSync('build/packed')[0]}`;
+  await need('pack', 'node scripts/pack.js build/packed >build/logs/pack.log');
+  process.env.PACKED = `${process.cwd()}/build/packed`;
 }
 
 const ticker = setInterval(

@@ -9,7 +9,7 @@
 // together say so when they first meet.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, relative } from 'node:path';
+import { dirname } from 'node:path';
 
 /** Each module, and where what uses it lies. */
 const MODULES = {
@@ -152,7 +152,8 @@ const brand = (type) =>
 
 function generate(name) {
   const { folder, headers, boundary, structs, words = {} } = MODULES[name];
-  const instance = `${relative(folder, 'js/driver') || '.'}/instance.js`;
+  // A package that has a core of its own stands on the door of the main one.
+  const instance = folder.startsWith('packages/') ? 'abp-bridge/driver' : './instance.js';
   const numbers = numbersOf(new Set(['src/abp.h', ...headers, ...boundary]));
   const constants = headers.flatMap((file) => [...enumerators(file)]);
   const layouts = Object.entries(structs).map(([as, struct]) => [
@@ -249,9 +250,7 @@ function generateNames(name) {
 /** The files in JavaScript of a module, with their texts. */
 const filesOf = (name) => [
   [`${MODULES[name].folder}/${name}-boundary.js`, generate(name).js],
-  ...(MODULES[name].names
-    ? [[`packages/inspector/src/${name}-names.js`, generateNames(name)]]
-    : []),
+  ...(MODULES[name].names ? [[`parts/trace/${name}-names.js`, generateNames(name)]] : []),
 ];
 const current = (path) => {
   try {

@@ -107,7 +107,7 @@ function* blocks(markdown, fonts) {
 
 /**
  * @param {{ markdown: string, filename?: string }} params
- * @param {import('../../js/app/registry.js').CallContext} context
+ * @param {import('abp-bridge').CallContext} context
  */
 export async function handler(
   { markdown, filename = 'document.pdf' },

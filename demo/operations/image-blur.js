@@ -52,7 +52,7 @@ async function encode(pixels, size) {
 
 /**
  * @param {{ size?: number, radius?: number }} params
- * @param {import('../../js/app/registry.js').CallContext} context
+ * @param {import('abp-bridge').CallContext} context
  */
 export async function handler({ size = 640, radius = 6 }, { signal, progress, breathe }) {
   let from = hills(size);

@@ -27,7 +27,7 @@ say to young keepers, while she showed them the brake. "The work is in saying wh
 
 /**
  * @param {{ words?: number }} params
- * @param {import('../../js/app/registry.js').CallContext} context
+ * @param {import('abp-bridge').CallContext} context
  */
 export async function* handler({ words = 1000 }, { signal, progress }) {
   const list = STORY.match(/\S+\s*/g)?.slice(0, words) ?? [];

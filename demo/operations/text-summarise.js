@@ -13,7 +13,7 @@ const words = (/** @type {string} */ text) => text.toLowerCase().match(/\p{L}{4,
 
 /**
  * @param {{ text: string, sentences?: number }} params
- * @param {import('../../js/app/registry.js').CallContext} context
+ * @param {import('abp-bridge').CallContext} context
  */
 export async function handler({ text, sentences = 3 }, { progress, breathe }) {
   const list = text.match(/[^.!?\n]+[.!?]/g)?.map((s) => s.trim()) ?? [text];

@@ -10,11 +10,11 @@ const listed = NAVIGATION.flatMap(({ pages }) => pages);
 const pages = new Map(listed.map(({ file, name }) => [file, { href: pageOf(file), name }]));
 /** The pages of the API reference, in the groups of the entries. */
 const reference = GROUPS.map(({ title, says, entries }) => ({
-  id: title.toLowerCase().replaceAll(' ', '-'),
+  id: title.toLowerCase().replace(/\W+/g, '-'),
   title,
   says,
   entries: Object.entries(entries).map(([path, text]) => ({
-    name: path.replace('.', 'abp-bridge'),
+    name: path,
     file: `${REFERENCE}/${referenceOf(path)}.md`,
     href: `${referenceOf(path)}.html`,
     says: text
@@ -78,6 +78,7 @@ export default function (config) {
   config.addGlobalData('listed', listed);
   config.addGlobalData('version', version);
   config.addFilter('page', pageOf);
+  config.addFilter('short', (/** @type {string} */ name) => name.replace(/^abp-bridge\//, '/'));
   config.addFilter('neighbours', (/** @type {string} */ url) => {
     const at = listed.findIndex(
       ({ file }) => `/${pageOf(file)}` === url.replace(/\/$/, '/index.html'),

@@ -1,6 +1,6 @@
 /**
- * The entries of the package, as one looks for them: what most people need, and apart from it what only those need who speak
- * another protocol. README and the site list them so. A test fails if one is missing.
+ * The entries of the packages by the names under which they are imported, as one looks for them: what most people need, and after it the
+ * neighbours, of which a project needs those that it has chosen. The site lists them so. A test fails if one is missing.
  * @type {{ title: string, says: string, entries: Record<string, string> }[]}
  */
 export const GROUPS = [
@@ -8,83 +8,76 @@ export const GROUPS = [
     title: 'Apps and agents',
     says: 'Most need only this one.',
     entries: {
-      '.': 'the two sides of a call: `expose` an app, `connect` to it',
+      'abp-bridge': 'the two sides of a call: `expose` an app, `connect` to it',
     },
   },
   {
-    title: 'WebSocket',
-    says: 'The app is on a server, or behind a socket.',
-    entries: { './websocket': 'WebSockets as the way between app and agent' },
-  },
-  {
-    title: 'Popups and extensions',
-    says: 'The app is in another window, or in a part of a browser extension.',
+    title: 'Ways to an app',
+    says: 'The app is on a server, in another window, or in a part of a browser extension.',
     entries: {
-      './window': 'windows as the way: a popup of a page, or its opener',
-      './extension': 'the ports of browser extensions as the way',
+      'abp-bridge/transports': 'WebSockets, windows and the ports of browser extensions',
+      'abp-bridge/discover': 'whether there is an app at an address',
     },
   },
   {
     title: 'Workers',
     says: 'Work that would block the page, and is stopped even if it never pauses.',
-    entries: { './pool': 'tasks for a pool of workers' },
+    entries: { 'abp-bridge/pool': 'tasks for a pool of workers' },
+  },
+  {
+    title: 'Keys that outlive the app',
+    says: 'No work is done twice, also when the app was restarted in between.',
+    entries: { 'abp-bridge/keys': 'kept in a browser, or in Node' },
   },
   {
     title: 'Frameworks',
     says: 'A connection and a call that end with their component.',
     entries: {
-      './react': 'hooks',
-      './vue': 'composables',
-      './svelte': 'stores',
+      'abp-bridge/react': 'hooks',
+      'abp-bridge/vue': 'composables',
+      'abp-bridge/svelte': 'stores',
     },
   },
   {
     title: 'Builds',
     says: 'What a page is built with.',
-    entries: { './vite': 'a plugin for Vite: the core is asked for in time' },
+    entries: { 'abp-bridge/vite': 'a plugin for Vite: the core is asked for in time' },
   },
   {
-    title: 'Inspector',
-    says: 'See what goes on, and keep it.',
+    title: 'Neighbours: tools',
+    says: 'Packages of their own, for who develops an app or drives one.',
     entries: {
-      './inspector': 'the element `<abp-inspector>`: calls and messages, live',
-      './recorder': 'writes down what happened, to be played again',
-      './warnings': 'the console’s warnings, to be silenced or sent elsewhere',
+      '@abp-bridge/inspector': 'the element `<abp-inspector>`: calls and messages, live',
+      '@abp-bridge/inspector/recorder': 'writes down what happened, to be played again',
+      '@abp-bridge/automation': 'apps in pages that Puppeteer or Playwright drives',
     },
   },
   {
-    title: 'Keys that outlive the app',
-    says: 'No work is done twice, also when the app was restarted in between.',
+    title: 'Neighbours: other protocols',
+    says: 'Packages of their own. You need none of these to call an app of your own.',
     entries: {
-      './keys-indexeddb': 'kept in a browser',
-      './keys-sqlite': 'kept in Node',
+      '@abp-bridge/rpc': 'JSON-RPC: ACP, LSP and MCP',
+      '@abp-bridge/rpc/adapters/acp': 'our transports for the ACP SDK',
+      '@abp-bridge/rpc/adapters/mcp': 'our transports for the MCP SDKs',
+      '@abp-bridge/mcp-apps': 'MCP Apps: views, and hosts that show them',
+      '@abp-bridge/mcp-apps/view': 'MCP Apps: a view, in one file',
+      '@abp-bridge/mcp-apps/app': 'MCP Apps: a view that is an app, too, in one file',
+      '@abp-bridge/mcp-apps/sandbox': 'MCP Apps: the page between a host and a view',
+      '@abp-bridge/webmcp': 'WebMCP: an app’s capabilities as tools of its page',
+      '@abp-bridge/webmcp/settled': 'WebMCP: what became of the calls of other people’s tools',
+      '@abp-bridge/webmcp/page-tools': 'WebMCP: the tools of a page that a program drives',
+      '@abp-bridge/a2a': 'A2A: tasks of agents',
+      '@abp-bridge/a2a-store': 'A2A: tasks that outlive their process, in SQLite or NATS',
+      '@abp-bridge/a2a/store': 'what these backends are made of',
+      '@abp-bridge/a2a/tasks': 'the table of tasks, without A2A’s messages',
+      '@abp-bridge/a2a/adapters/a2a-sdk': 'our tasks behind the A2A SDK',
     },
   },
   {
-    title: 'Apps in a driven browser',
-    says: 'For agents in Node.',
+    title: 'For packages that stand on the core',
+    says: 'The neighbours are made of it. It is for packages of the same version, and may change in each.',
     entries: {
-      './automation': 'with Puppeteer or Playwright',
-      './discover': 'whether there is an app at an address',
-    },
-  },
-  {
-    title: 'For other protocols',
-    says: 'You need none of these to call an app of your own.',
-    entries: {
-      './webmcp': 'WebMCP: an app’s capabilities as tools of its page',
-      './settled': 'WebMCP: what became of the calls of other people’s tools',
-      './mcp-apps': 'MCP Apps: views, and hosts that show them',
-      './mcp-apps/view': 'MCP Apps: a view, in one file',
-      './mcp-apps/app': 'MCP Apps: a view that is an app, too, in one file',
-      './mcp-apps/sandbox': 'MCP Apps: the page between a host and a view',
-      './a2a': 'A2A: tasks of agents',
-      './a2a-store': 'A2A: tasks that outlive their process',
-      './tasks': 'the table of tasks, without A2A’s messages',
-      './rpc': 'JSON-RPC: ACP, LSP and MCP',
-      './adapters/acp': 'our transports for the ACP SDK',
-      './adapters/mcp': 'our transports for the MCP SDKs',
-      './adapters/a2a-sdk': 'our tasks behind the A2A SDK',
+      'abp-bridge/driver': 'the machine that drives a core, transports, and what both need',
     },
   },
 ];

@@ -1,5 +1,6 @@
 /**
- * The pages, in the order in which the menu lists them. A test fails if a document in docs/ is missing.
+ * The pages, in the order in which the menu lists them: the documents of `abp-bridge`, and of each neighbour its README and its
+ * documents. A test fails if one is missing.
  * @type {{ title: string, pages: { file: string, name: string }[] }[]}
  */
 export const NAVIGATION = [
@@ -33,20 +34,8 @@ export const NAVIGATION = [
     title: 'Reaching apps',
     pages: [
       { file: 'docs/websocket.md', name: 'WebSockets' },
-      { file: 'docs/automation.md', name: 'Puppeteer, Playwright' },
+      { file: 'docs/transports.md', name: 'Windows, extensions, transports' },
       { file: 'docs/discovery.md', name: 'Discovery' },
-      { file: 'docs/gateway.md', name: 'Gateway for MCP' },
-      { file: 'docs/webmcp.md', name: 'WebMCP' },
-      { file: 'docs/mcp-apps.md', name: 'MCP Apps' },
-    ],
-  },
-  {
-    title: 'Other protocols',
-    pages: [
-      { file: 'docs/rpc.md', name: 'JSON-RPC: ACP, LSP, MCP' },
-      { file: 'docs/channels.md', name: 'Channels, adapters for SDKs' },
-      { file: 'docs/a2a.md', name: 'A2A tasks' },
-      { file: 'docs/a2a-fleet.md', name: 'A2A: several processes' },
     ],
   },
   {
@@ -56,11 +45,38 @@ export const NAVIGATION = [
       { file: 'docs/protocol.md', name: 'The protocol' },
       { file: 'docs/states.md', name: 'States' },
       { file: 'docs/c-library.md', name: 'The C library' },
-      { file: 'docs/upgrading.md', name: 'Upgrading, where it runs' },
-      { file: 'docs/stability.md', name: 'What is stable' },
+      { file: 'docs/stability.md', name: 'What is stable, where it runs' },
       { file: 'docs/benchmarks.md', name: 'Benchmarks' },
       { file: 'SECURITY.md', name: 'Security' },
       { file: 'CHANGELOG.md', name: 'Changelog' },
+    ],
+  },
+  {
+    title: 'Neighbours: tools',
+    pages: [
+      { file: 'packages/inspector/README.md', name: '@abp-bridge/inspector' },
+      { file: 'packages/inspector/docs/inspector.md', name: 'Inspector, recordings' },
+      { file: 'packages/automation/README.md', name: '@abp-bridge/automation' },
+      { file: 'packages/automation/docs/automation.md', name: 'Puppeteer, Playwright' },
+      { file: 'packages/gateway/README.md', name: 'abp-bridge-gateway' },
+      { file: 'packages/gateway/docs/gateway.md', name: 'Gateway for MCP' },
+    ],
+  },
+  {
+    title: 'Neighbours: other protocols',
+    pages: [
+      { file: 'packages/rpc/README.md', name: '@abp-bridge/rpc' },
+      { file: 'packages/rpc/docs/rpc.md', name: 'JSON-RPC: ACP, LSP, MCP' },
+      { file: 'packages/rpc/docs/channels.md', name: 'Channels, adapters for SDKs' },
+      { file: 'packages/mcp-apps/README.md', name: '@abp-bridge/mcp-apps' },
+      { file: 'packages/mcp-apps/docs/mcp-apps.md', name: 'MCP Apps' },
+      { file: 'packages/webmcp/README.md', name: '@abp-bridge/webmcp' },
+      { file: 'packages/webmcp/docs/webmcp.md', name: 'WebMCP' },
+      { file: 'packages/a2a/README.md', name: '@abp-bridge/a2a' },
+      { file: 'packages/a2a/docs/a2a.md', name: 'A2A tasks' },
+      { file: 'packages/a2a-store/README.md', name: '@abp-bridge/a2a-store' },
+      { file: 'packages/a2a-store/docs/a2a-fleet.md', name: 'A2A: several processes' },
+      { file: 'packages/a2a/docs/design.md', name: 'A2A: the rules between processes' },
     ],
   },
   {
@@ -72,20 +88,37 @@ export const NAVIGATION = [
   },
 ];
 
+/** The documents, by their paths from the root. */
+export const DOCUMENTS = NAVIGATION.flatMap(({ pages }) => pages)
+  .map(({ file }) => file)
+  .filter((file) => file.endsWith('.md'));
+
+/**
+ * The document that a comment or a message names, by its path in the package: `docs/rpc.md`.
+ * @param {string} named
+ */
+export function documentNamed(named) {
+  const found = DOCUMENTS.find((file) => file === named || file.endsWith(`/${named}`));
+  if (!found) throw new Error(`There is no document ${named}`);
+  return found;
+}
+
 /**
  * The page that a document becomes. All are in one folder, so that links are relative and the site may be anywhere.
  * @param {string} file
  */
-export const pageOf = (file) =>
-  file === 'README.md'
-    ? 'index.html'
-    : `${file
-        .replace(/^.*\//, '')
-        .replace(/\.\w+$/, '')
-        .toLowerCase()}.html`;
+export function pageOf(file) {
+  if (file === 'README.md') return 'index.html';
+  const name = file
+    .replace(/^packages\/(.*)\/README\.md$/, 'package-$1')
+    .replace(/^.*\//, '')
+    .replace(/\.\w+$/, '');
+  return `${name.toLowerCase()}.html`;
+}
 
-/** Where the pages of the API reference are made, one for each entry of the package. */
+/** Where the pages of the API reference are made, one for each entry of the packages. */
 export const REFERENCE = 'build/reference';
 
-/** The name of an entry's page, without its ending. @param {string} path in the package: `.`, `./websocket` */
-export const referenceOf = (path) => `api-${path.slice(2).replaceAll('/', '-') || 'abp-bridge'}`;
+/** The name of an entry's page, without its ending. @param {string} entry as it is imported */
+export const referenceOf = (entry) =>
+  `api-${entry.replace(/^@?abp-bridge\//, '').replaceAll('/', '.')}`;

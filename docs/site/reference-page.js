@@ -108,8 +108,13 @@ const isExpandable = (type) =>
 const DEFAULT =
   /\s*\(((?:[\d_.]+|Infinity|true|false|all|none|`?'[^']*'`?|no limit|in memory|the |one |what |as |each |whether |\*)[^()]*)\)/;
 
-/** @param {{ pages: Map<Reflection, string>, samples: (entry: string, name?: string) => string | undefined }} site */
-export function renderer({ pages, samples }) {
+/**
+ * @param {object} site
+ * @param {Map<Reflection, string>} site.pages
+ * @param {(entry: string, name?: string) => string | undefined} site.samples
+ * @param {(named: string) => string} site.documentNamed the path of a document from the root
+ */
+export function renderer({ pages, samples, documentNamed }) {
   /** The anchors of each page. @type {Map<Reflection, string>} */
   const ids = new Map();
 
@@ -312,7 +317,7 @@ export function renderer({ pages, samples }) {
   const linked = (text) =>
     text.replace(
       /(?<![\w/`])(docs\/[\w-]+\.md)(#[\w-]+)?/g,
-      (_, file, at = '') => `[${file}](../../${file}${at})`,
+      (_, file, at = '') => `[${file}](../../${documentNamed(file)}${at})`,
     );
 
   /** @param {Comment | undefined} comment @param {string} tag */

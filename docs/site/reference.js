@@ -1,13 +1,13 @@
 /**
- * Makes the pages of the API reference, in Markdown, from the types and comments of each entry of the package. Fails where
+ * Makes the pages of the API reference, in Markdown, from the types and comments of each entry of the packages. Fails where
  * something public says nothing of itself. `reference-page.js` says what a page has.
  */
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { Application, Comment, Converter, ReflectionKind } from 'typedoc';
 import ts from 'typescript';
 import { ENTRIES } from '../../scripts/entries.js';
-import { REFERENCE, referenceOf } from './navigation.js';
+import { DOCUMENTS, REFERENCE, documentNamed, referenceOf } from './navigation.js';
 import { membersOf, renderer } from './reference-page.js';
 
 // An entry written in JavaScript gives its types new names with `@typedef`; here they are exported, with what they are.
@@ -16,12 +16,14 @@ rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const entryPoints = Object.entries(ENTRIES).map(([path, { source, types = source }]) => {
   const from = (/** @type {string} */ target) =>
-    JSON.stringify(posix.relative(folder, posix.join(types, '..', target)));
+    JSON.stringify(
+      target.startsWith('.') ? posix.relative(folder, posix.join(types, '..', target)) : target,
+    );
   const named = [
     ...readFileSync(types, 'utf8').matchAll(/@typedef \{import\('(.*)'\)\.(\w+)\} (\w+)/g),
   ];
   const lines = [
-    `export * from ${from(posix.basename(types).replace(/ts$/, 'js'))};`,
+    `export * from ${from(`./${posix.basename(types).replace(/ts$/, 'js')}`)};`,
     ...named.map(
       ([, target, type, name]) => `export type { ${type} as ${name} } from ${from(target)};`,
     ),
@@ -45,9 +47,13 @@ const app = await Application.bootstrap({
 });
 // TypeDoc takes what follows a type's name in its comment. What precedes `@typedef` and `@callback` is taken here.
 app.converter.on(Converter.EVENT_CREATE_DECLARATION, (context, reflection) => {
-  const declaration = context
-    .getSymbolFromReflection(reflection)
-    ?.declarations?.find((each) => ts.isJSDocTypedefTag(each) || ts.isJSDocCallbackTag(each));
+  const { declarations } = context.getSymbolFromReflection(reflection) ?? {};
+  // Numbers of a core, which is generated: a package takes them from another, users do not.
+  if (declarations?.some((each) => each.getSourceFile().fileName.endsWith('-boundary.js')))
+    reflection.comment = new Comment([], [], new Set(['@internal']));
+  const declaration = declarations?.find(
+    (each) => ts.isJSDocTypedefTag(each) || ts.isJSDocCallbackTag(each),
+  );
   if (!declaration || reflection.hasComment()) return;
   const block = /** @type {ts.JSDoc} */ (declaration.parent);
   const alone = block.tags?.filter((tag) => tag.kind === declaration.kind).length === 1;
@@ -111,9 +117,8 @@ if (silent.length) {
 }
 
 // The samples of the documents, which are compiled: the shortest one that imports a thing is its example.
-const documents = readdirSync('docs').filter((name) => name.endsWith('.md'));
-const shown = documents.flatMap((document) => {
-  const text = readFileSync(`docs/${document}`, 'utf8');
+const shown = DOCUMENTS.filter((name) => name !== 'README.md').flatMap((document) => {
+  const text = readFileSync(document, 'utf8');
   return [...text.matchAll(/^```(?:js|ts|jsx|tsx|html|vue|svelte)\n.*?^```$/gms)].map(([code]) => ({
     code,
     document,
@@ -122,15 +127,15 @@ const shown = documents.flatMap((document) => {
 /** @param {string} entry @param {string} [name] of what is imported; anything, if there is none @returns {string | undefined} Markdown */
 const samples = (entry, name) => {
   const what = name ? `\\{[^}]*\\b${name}\\b[^}]*\\} from ` : `(?:[^';]* from )?`;
-  const imports = new RegExp(`import ${what}'${entry.replace('.', 'abp-bridge')}'`);
+  const imports = new RegExp(`import ${what}'${entry}'`);
   const [found] = shown
     .filter(({ code }) => imports.test(code))
     .sort((a, b) => a.code.length - b.code.length);
-  return found && `${found.code}\n\nFrom [docs/${found.document}](../../docs/${found.document}).`;
+  return found && `${found.code}\n\nFrom [${found.document}](../../${found.document}).`;
 };
 
 const pages = new Map(modules.map((module) => [module, `${module.name}.html`]));
-const { anchor, page } = renderer({ pages, samples });
+const { anchor, page } = renderer({ pages, samples, documentNamed });
 for (const module of modules) anchor(module);
 rmSync(REFERENCE, { recursive: true, force: true });
 mkdirSync(REFERENCE, { recursive: true });

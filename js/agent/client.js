@@ -33,7 +33,7 @@ import { transportTo } from '../transports/worker.js';
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
 /** Loads what asks and tries again. */
-const loadRetry = () => loadPart(import('./retry.js'));
+const loadRetry = () => loadPart(import('../../parts/retry/retry.js'));
 
 /**
  * Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little
@@ -106,8 +106,8 @@ const OPTIONS = {
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
-/** @import { Route } from './retry.js' */
-/** @typedef {typeof import('../common/dev/index.js')} Development */
+/** @import { Patience, Reconnecting, Route } from '../../parts/retry/retry.js' */
+/** @typedef {import('../common/development.js').Mistakes} Development */
 
 /**
  * @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What
@@ -141,7 +141,7 @@ const OPTIONS = {
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void}
  *   [onCapabilitiesChanged] called with the names when the app has other capabilities
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
- * @property {boolean | import('./retry.js').Reconnecting} [reconnect] whether a new session is
+ * @property {boolean | Reconnecting} [reconnect] whether a new session is
  *   begun by itself after one was lost (false). Calls that were pending settle all the same
  * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an
  *   error, none will, unless the app's iframe loads a document again
@@ -159,7 +159,7 @@ const OPTIONS = {
  *   docs/streams.md#backpressure
  * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the
  *   handler, which reads it as `input` of its context. It ends with the call
- * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error
+ * @property {boolean | Patience} [retry] whether it is made again if its error
  *   is `retryable`, after `retryAfter` if the app says so (false). `timeout` and `signal` are for
  *   all attempts together. What may have run is made again only if its capability says that it may
  *   run twice (`idempotent`, `readOnly`), or to the memory that knows its key (`client.memory`)
@@ -546,7 +546,7 @@ export class Client {
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
     const odd = given !== undefined && misfit(given, CALL_OPTIONS);
-    // All that keeps a call from being made. js/common/dev/check-agent.js has the words for each,
+    // All that keeps a call from being made. parts/mistakes/check-agent.js has the words for each,
     // in this order.
     const mistakes = [
       typeof name !== 'string',
@@ -739,7 +739,7 @@ export class Client {
     };
     const again = () => this.#restore();
     const begin = () => this.reconnect(signal);
-    const done = import('./retry.js')
+    const done = loadRetry()
       .then(({ restore }) => restore(begin, signal, this.#route, again))
       .then(ended, ended);
     this.#route.restoring = Object.assign(stop, { done });

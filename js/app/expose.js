@@ -3,6 +3,7 @@ import { ready } from '../driver/abp-core.js';
 import { invokeReportingErrors, requireTexts } from '../common/errors.js';
 import { mistyped, requireOptions } from '../common/check-options.js';
 import { parts } from '../common/parts.js';
+import { isInterface, windowAbp } from '../page/window-abp.js';
 import { exactOrigin } from '../common/origins.js';
 import { Observers } from '../session/observers.js';
 import { listenToOwners } from '../transports/owners.js';
@@ -40,10 +41,10 @@ import { Registry } from './registry.js';
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the
  *   same object when it has ended, however it has
  * @property {object} [keys] where calls with an `idempotencyKey` are remembered after the app has
- *   ended: what `indexedDBKeys()` of abp-bridge/keys-indexeddb or `sqliteKeys()` of
- *   abp-bridge/keys-sqlite returns (in memory)
+ *   ended: what `indexedDBKeys()` of abp-bridge/keys or `sqliteKeys()` of
+ *   abp-bridge/keys returns (in memory)
  * @property {import('../types/app.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too:
- *   what `webmcp()` of abp-bridge/webmcp returns
+ *   what `webmcp()` of @abp-bridge/webmcp returns
  */
 
 /**
@@ -56,13 +57,6 @@ import { Registry } from './registry.js';
  * An app that has the protocol's interface already, as `window.abp` has, whoever made it.
  * @typedef {{ initialize: (params: any) => unknown, call: (...args: any[]) => unknown }} Interface
  */
-
-/**
- * @param {any} definition
- * @returns {definition is Interface}
- */
-export const isInterface = (definition) =>
-  typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
 /** @type {import('../common/check-options.js').Kinds<ExposeOptions>} */
 const OPTIONS = {
@@ -132,7 +126,7 @@ export class Exposed {
      * The protocol's interface, also installed as `window.abp` where that is free: clients in this
      * page need no origin.
      */
-    this.abp = foreign ?? parts.windowAbp(this, app, !!origins);
+    this.abp = foreign ?? windowAbp(this, app, !!origins);
     /** Resolves when agents are answered. @type {Promise<void>} */
     this.ready = this.#prepare(foreign);
     this.ready.catch(() => {});

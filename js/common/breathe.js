@@ -20,6 +20,7 @@ const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => v
 );
 
 /**
+ * Calls something later, without the delay of timers.
  * @param {() => void} callback called in a later turn of the event loop, after the messages that
  *   are queued
  */

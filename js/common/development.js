@@ -4,14 +4,14 @@
  */
 import { loadPart } from './errors.js';
 
-/**
- * @returns {Promise<typeof import('./dev/index.js')>} rejects with an AbpError if it does not load
- */
-export const development = () => loadPart(import('./dev/index.js'));
+/** @typedef {typeof import('../../parts/mistakes/index.js')} Mistakes */
+
+/** @returns {Promise<Mistakes>} rejects with an AbpError if it does not load */
+export const development = () => loadPart(import('../../parts/mistakes/index.js'));
 
 /**
  * Has something said of a mistake, if what says it can be loaded.
- * @param {(dev: typeof import('./dev/index.js')) => void} say
+ * @param {(dev: Mistakes) => void} say
  */
 export const tell = (say) => void development().then(say, () => {});
 

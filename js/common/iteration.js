@@ -15,6 +15,7 @@ import { sizeOf } from './value-size.js';
  */
 const MAX_COLLECTED = 2 ** 26;
 
+/** What a handler yields, chunk by chunk, until its call has ended. */
 export class Iteration {
   #iterator;
   /**

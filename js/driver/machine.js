@@ -301,6 +301,7 @@ export class Machine extends CoreDriver {
   }
 
   /**
+   * Tells the core the time, and performs what it asks for.
    * @override
    * @param {number} [now] ms
    */

@@ -15,7 +15,7 @@ import { parts } from '../common/parts.js';
  * @property {boolean} [debug] writes these events to the console, and marks each call with
  *   `performance.measure`; the extension for the developer tools finds it
  * @property {{ tap: unknown, note: TraceListener }} [recorder] writes down what goes into the core:
- *   see abp-bridge/recorder
+ *   see @abp-bridge/inspector/recorder
  */
 
 export class Observers {

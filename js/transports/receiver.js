@@ -28,6 +28,7 @@ export class Receiver {
    */
   stopped = false;
 
+  /** What the transport's user has set: called with each message, and the ports that came. */
   get onMessage() {
     return this.#onMessage ?? (() => {});
   }
@@ -38,6 +39,7 @@ export class Receiver {
     this.#deliverSoon();
   }
 
+  /** What the transport's user has set: called once, when the other side is gone. */
   get onClose() {
     return this.#onClose;
   }
@@ -53,6 +55,7 @@ export class Receiver {
   /** Releases what the transport uses: its listeners, its socket or port. Called once. */
   end() {}
 
+  /** Ends the connection from this side: nothing is delivered any more. */
   close() {
     this.#over = true;
     this.#early = [];

@@ -6,7 +6,7 @@ import type { Exposed } from '../app/expose.js';
 
 /**
  * A JSON Schema, as an object or a boolean, or a schema that follows Standard Schema
- * (packages/schemas).
+ * (parts/schemas).
  */
 export type Schema = object | boolean;
 

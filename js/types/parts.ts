@@ -68,8 +68,6 @@ export interface Parts {
   describe(name: string, entry: Entry, shown: readonly (keyof Entry)[]): void;
   /** Throws unless a value can stand in a handshake. */
   requireJson(what: string, value: unknown, path: string): void;
-  /** Makes the protocol's interface, at once, and installs it where that is wanted. */
-  windowAbp(exposed: Exposed, app: unknown, installs: boolean): any;
   trace(): Promise<{
     Tracing: new (options: ObserverOptions, endpoints: () => Endpoint[]) => Tracing;
   }>;

@@ -31,6 +31,7 @@ export const isFrame = (data) => (typeof data === 'string' ? /^\[+\d/.test(data)
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
 const soon = Promise.resolve();
 
+/** Collects the messages of a microtask, and sends them as one frame. */
 export class FrameWriter {
   /** What is collected. @type {unknown[]} */
   #entries = [];

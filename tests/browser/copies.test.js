@@ -11,7 +11,7 @@ before(async () => {
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const { outputFiles } = await build({
     stdin: {
-      contents: `export * from './packages/main/src/index.js'; export * from './packages/rpc/src/index.js';`,
+      contents: `export * from './parts/main/index.js'; export * from './packages/rpc/src/index.js';`,
       resolveDir: root,
     },
     bundle: true,

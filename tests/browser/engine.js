@@ -19,9 +19,9 @@ const all = [
 ];
 const packages = ['a2a', 'mcp-apps'];
 // What other people's packages do is theirs to test in every engine.
-if (ENGINE === 'chromium') packages.push('rpc', 'keys');
-// Other drivers do not tell of windows that open.
-if (ENGINE === 'chromium') all.push('windows');
+if (ENGINE === 'chromium') packages.push('rpc');
+// The engines' stores are theirs to test; and other drivers do not tell of windows that open.
+if (ENGINE === 'chromium') all.push('keys', 'windows');
 /** @param {string} name */
 const fileOf = (name) =>
   all.includes(name) ? `./${name}.test.js` : `../../packages/${name}/tests/browser/${name}.test.js`;

@@ -9,8 +9,8 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, test } from 'node:test';
 import { GROUPS } from '../../docs/site/entries.js';
-import { NAVIGATION, pageOf, referenceOf } from '../../docs/site/navigation.js';
-import { ENTRIES } from '../../scripts/entries.js';
+import { DOCUMENTS, NAVIGATION, pageOf, referenceOf } from '../../docs/site/navigation.js';
+import { ENTRIES, MAIN, PACKAGES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -27,8 +27,8 @@ before(() => execFileSync('scripts/site.sh', { cwd: root }));
 
 test('every document is a page, and every link and anchor leads somewhere', () => {
   const files = readdirSync(site).filter((name) => name.endsWith('.html'));
-  const documents = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
-  for (const name of documents) assert.ok(files.includes(name.replace(/md$/, 'html')), name);
+  for (const path of DOCUMENTS) assert.ok(files.includes(pageOf(path)), path);
+  assert.equal(new Set(DOCUMENTS.map(pageOf)).size, DOCUMENTS.length, 'each has a page of its own');
   const texts = new Map(files.map((name) => [name, readFileSync(join(site, name), 'utf8')]));
   const ids = (text) => new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
   const dead = [];
@@ -67,22 +67,56 @@ const wordsOf = (html) =>
 test('the API reference has a page for each entry, and each entry a group', () => {
   const grouped = GROUPS.flatMap(({ entries }) => Object.keys(entries));
   assert.deepEqual(grouped.sort(), Object.keys(ENTRIES).sort());
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
-  for (const path of grouped) {
-    assert.match(referenceAt(path), /<h3 id=|<li><a href="api-/, path);
-    assert.ok(readme.includes(path === '.' ? '`abp-bridge`' : `\`${path.slice(1)}\``), path);
+  for (const path of grouped) assert.match(referenceAt(path), /<h3 id=|<li><a href="api-/, path);
+});
+
+test('README names each entry of the main package and, in one line each, its neighbours', () => {
+  const readOf = (folder) => readFileSync(join(root, folder, 'README.md'), 'utf8');
+  const readme = readOf('');
+  for (const path of Object.keys(MAIN.entries))
+    assert.ok(readme.includes(`\`${path.replace(/^abp-bridge\//, '/')}\``), path);
+  for (const { name, folder, entries } of PACKAGES.filter((each) => each !== MAIN)) {
+    const lines = readme.split('\n').filter((line) => line.includes(`[\`${name}\`]`));
+    assert.equal(lines.length, 1, name);
+    assert.ok(lines[0].includes(`(${folder}/README.md)`), lines[0]);
+    for (const path of Object.keys(entries))
+      assert.ok(readOf(folder).includes(`\`${path}\``), path);
   }
 });
 
 test('a signature in the reference has types, its options are in one table, what is required first', () => {
   for (const [path, id, signature, required, optional] of [
-    ['.', 'connect', /options: ConnectOptions/, ['origin', 'agent'], ['timeout', 'trace']],
-    ['.', 'expose', /options\?: ExposeOptions/, [], ['origins', 'keys', 'webmcp', 'debug']],
-    ['.', 'client.call', /name: Name.*Promise<ResponseOf<App, Name>>/s, [], ['signal', 'retry']],
-    ['./pool', 'pool', /start: \(\) => AnyWorker/, [], ['size', 'grace']],
-    ['./websocket', 'websockettransport', /target: string \| URL \| Socket/, [], ['maxLength']],
-    ['./react', 'useconnection', /options: ConnectOptions/, ['agent'], ['origin', 'reconnect']],
-    ['./mcp-apps', 'createhost', /options: FrameOptions/, ['sandbox', 'resource'], []],
+    ['abp-bridge', 'connect', /options: ConnectOptions/, ['origin', 'agent'], ['timeout', 'trace']],
+    [
+      'abp-bridge',
+      'expose',
+      /options\?: ExposeOptions/,
+      [],
+      ['origins', 'keys', 'webmcp', 'debug'],
+    ],
+    [
+      'abp-bridge',
+      'client.call',
+      /name: Name.*Promise<ResponseOf<App, Name>>/s,
+      [],
+      ['signal', 'retry'],
+    ],
+    ['abp-bridge/pool', 'pool', /start: \(\) => AnyWorker/, [], ['size', 'grace']],
+    [
+      'abp-bridge/transports',
+      'websockettransport',
+      /target: string \| URL \| Socket/,
+      [],
+      ['maxLength'],
+    ],
+    [
+      'abp-bridge/react',
+      'useconnection',
+      /options: ConnectOptions/,
+      ['agent'],
+      ['origin', 'reconnect'],
+    ],
+    ['@abp-bridge/mcp-apps', 'createhost', /options: FrameOptions/, ['sandbox', 'resource'], []],
   ]) {
     const section = sectionOf(referenceAt(path), id);
     const rows = [...section.matchAll(/<tr><td><code id="[^"]*".*?<\/tr>/gs)].map(([row]) => row);
@@ -96,7 +130,8 @@ test('a signature in the reference has types, its options are in one table, what
     }
     for (const name of optional) assert.ok(rowOf(name) >= 0, `${id}: ${name}`);
   }
-  const timeout = /<tr><td><code id="connect\.timeout".*?<\/tr>/s.exec(referenceAt('.'))?.[0] ?? '';
+  const timeout =
+    /<tr><td><code id="connect\.timeout".*?<\/tr>/s.exec(referenceAt('abp-bridge'))?.[0] ?? '';
   assert.match(wordsOf(timeout), /^timeout\s*number\s*10000\s/);
 });
 

@@ -431,7 +431,7 @@ test(`${FLOOD} calls at once: each is answered, few run, and another agent notic
   await page.waitForFunction(() => window.exposed);
   const outcome = await page.evaluate(
     async ([limit, wanted]) => {
-      const { expose, connect } = await import('/packages/main/src/index.js');
+      const { expose, connect } = await import('/parts/main/index.js');
       const flood = new MessageChannel();
       const fair = new MessageChannel();
       let running = 0;

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { WebSocketServer } from 'ws';
-import { connect, expose } from '../../packages/main/src/index.js';
-import { fromOrigins, webSocketTransport } from '../../packages/websocket/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
+import { fromOrigins, webSocketTransport } from '../../parts/transports/index.js';
 import { ENGINE, sites } from '../support/browser.js';
 
 const MIB = 1 << 20;

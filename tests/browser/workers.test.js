@@ -168,7 +168,8 @@ for (const [place, origin] of Object.entries(PLACES)) {
       const told = await page.evaluate(async (awaitsOne) => {
         const texts = [];
         let taken;
-        window.warnings((text) => (texts.push(text), taken?.()));
+        const { warn } = console;
+        console.warn = (text) => (texts.push(text), taken?.());
         const next = () => new Promise((resolve) => (taken = resolve));
         const first = awaitsOne && next();
         await window.client.call('shares');
@@ -177,7 +178,7 @@ for (const [place, origin] of Object.entries(PLACES)) {
         const last = next();
         await window.cancelled('deaf');
         await last;
-        window.warnings(true);
+        console.warn = warn;
         return texts;
       }, !shares);
       assert.match(told.pop(), /the task deaf ran on/);
@@ -366,10 +367,7 @@ for (const [place, origin] of Object.entries(PLACES)) {
     });
 
     test('a worker of another site, which no policy allows, fails its tasks with the reason', async () => {
-      await page.evaluate(
-        (s) => window.openPool({}, s),
-        `${site.appOrigin}/packages/workers/src/pool.js`,
-      );
+      await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/parts/workers/pool.js`);
       const { error } = await page.evaluate(() => window.client.call('echo', 1));
       assert.equal(error.code, 'CAPABILITY_UNAVAILABLE');
     });

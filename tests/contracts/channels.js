@@ -7,15 +7,14 @@ import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { WebSocket, WebSocketServer } from 'ws';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import {
   portChannel as framePort,
   headerTransport,
   lineTransport,
 } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { extensionTransport } from '../../packages/websocket/src/extension.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { extensionTransport, webSocketTransport } from '../../parts/transports/index.js';
 import { plainAgent, plainApp, portChannel, socketChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
 import { Log } from '../support/transcript.js';

@@ -11,7 +11,7 @@ import { recordSession } from '../support/recorded.js';
 
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const NATIVE = at('build/test/abp-replay');
-const PACKED = at('dist/bin/abp-replay.cjs');
+const PACKED = at('packages/inspector/dist/bin/abp-replay.cjs');
 const folder = mkdtempSync(join(tmpdir(), 'abp-recording-'));
 after(() => rmSync(folder, { recursive: true }));
 

@@ -178,7 +178,7 @@ async function* items(pace) {
 
 /**
  * Calls by a client of this library, in the manner of each plan.
- * @param {() => import('../../packages/main/src/index.js').Client} clientNow
+ * @param {() => import('../../parts/main/index.js').Client} clientNow
  * @param {() => Promise<unknown>} [pace]
  * @returns {(...given: Parameters<Call>) => Promise<any>} resolves with its response
  */

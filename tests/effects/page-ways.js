@@ -44,7 +44,6 @@ export async function openPageWays(database) {
     entryPoints: [new URL('pages/view.js', import.meta.url).pathname],
     bundle: true,
     format: 'esm',
-    supported: { 'inline-script': false },
     write: false,
   });
   const script = outputFiles[0].text;

@@ -1,9 +1,9 @@
 /** The ways on which a call is a task: A2A, and the gateway, of which an MCP client is told. */
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { createTaskClient } from '../../packages/a2a/src/index.js';
 import { serve } from '../../packages/a2a/tests/support/a2a.js';
 import { App } from '../../packages/gateway/src/app.js';

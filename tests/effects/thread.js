@@ -2,8 +2,8 @@
 // see ways.js.
 import { once } from 'node:events';
 import { threadId, workerData } from 'node:worker_threads';
-import { expose } from '../../packages/main/src/index.js';
-import { serve } from '../../packages/workers/src/pool.js';
+import { expose } from '../../parts/main/index.js';
+import { serve } from '../../parts/workers/pool.js';
 import { APP } from './calls.js';
 import { appender } from './database.js';
 import { handlersOf, turn, withChecks } from './work.js';

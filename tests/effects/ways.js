@@ -3,12 +3,12 @@
  * of a call, in one form.
  */
 import { Worker } from 'node:worker_threads';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { createHost, createView, toolsOf } from '../../packages/mcp-apps/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
-import { pool } from '../../packages/workers/src/pool.js';
+import { pool } from '../../parts/workers/pool.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 import { callsTool, settled } from '../../packages/webmcp/src/settled.js';

@@ -2,7 +2,7 @@
 // transcripts cause, as each side hears them. `scripts/fuzz.sh corpus` runs it and keeps of the
 // seeds what adds coverage.
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
 import { sections } from '../support/sections.js';
 import { Log, play } from '../support/transcript.js';

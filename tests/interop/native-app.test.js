@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
-import { connect } from '../../packages/main/src/index.js';
+import { connect } from '../../parts/main/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 
 const AGENT = { name: 'test', version: '1' };
 /** More numbers than can be counted in the time of a test. */

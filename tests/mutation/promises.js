@@ -42,7 +42,7 @@ export const FAULTS = [
   {
     room: 'outcome',
     promise: 'a repeat of work that never began is not told that it runs, as its app closes',
-    file: 'packages/keys/src/memory.js',
+    file: 'parts/keys/memory.js',
     from: 'if (joined.again) place.free();',
     to: '',
     by: 'tests/node/repeats.test.js',
@@ -50,7 +50,7 @@ export const FAULTS = [
   {
     room: 'outcome',
     promise: 'who asks later is told of the session that its agent has used last',
-    file: 'packages/keys/src/memory.js',
+    file: 'parts/keys/memory.js',
     from: '.sort((a, b) => a.now - b.now)',
     to: '',
     by: 'tests/node/repeats.test.js',
@@ -288,7 +288,7 @@ export const FAULTS = [
   {
     room: 'transports',
     promise: 'no page of an origin that is not on the list opens a socket',
-    file: 'packages/websocket/src/index.js',
+    file: 'parts/transports/websocket.js',
     from: "allowed.has(headers.origin ?? '')",
     to: "allowed.size > 0 || headers.origin === ''",
     by: 'tests/node/websocket.test.js',
@@ -304,7 +304,7 @@ export const FAULTS = [
   {
     room: 'transports',
     promise: 'a socket that closes ends its session',
-    file: 'packages/websocket/src/index.js',
+    file: 'parts/transports/websocket.js',
     from: 'queueMicrotask(() => this.lose(cause));',
     to: '',
     by: 'tests/node/websocket.test.js',
@@ -370,7 +370,7 @@ export const FAULTS = [
   {
     room: 'keys',
     promise: 'a key with other params than those of the call that runs is refused',
-    file: 'packages/keys/src/memory.js',
+    file: 'parts/keys/memory.js',
     from: 'if (place.digest !== digest) return reused(key);',
     to: '',
     by: 'tests/node/key-reused.test.js',
@@ -378,7 +378,7 @@ export const FAULTS = [
   {
     room: 'keys',
     promise: 'a key with other params than those of a call that has ended is refused',
-    file: 'packages/keys/src/local-store.js',
+    file: 'parts/keys/local-store.js',
     from: "if (ended?.digest && ended.digest !== digest) return { state: 'reused' };",
     to: '',
     by: 'tests/node/key-reused.test.js',
@@ -386,15 +386,15 @@ export const FAULTS = [
   {
     room: 'keys',
     promise: 'a key that is stored belongs to its params, also after a restart',
-    file: 'packages/keys/src/stored-keys.js',
+    file: 'parts/keys/stored-keys.js',
     from: 'entry.digest !== digest && !isOld',
     to: 'entry.digest !== digest && isOld',
-    by: 'packages/keys/tests/sqlite.test.js',
+    by: 'tests/node/keys-sqlite.test.js',
   },
   {
     room: 'keys',
     promise: 'a call that never ran leaves its key to others',
-    file: 'packages/keys/src/memory.js',
+    file: 'parts/keys/memory.js',
     from: '...(fate !== abp.FATE_UNSTARTED && { digest: place.digest }),',
     to: 'digest: place.digest,',
     by: 'tests/node/key-reused.test.js',

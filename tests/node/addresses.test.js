@@ -2,7 +2,7 @@
 // discover.test.js tries what becomes of the others.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isPublic } from '../../packages/automation/src/discovery/discover.js';
+import { isPublic } from '../../parts/discovery/discover.js';
 
 const areAll = (expected, hosts) => {
   for (const host of hosts) assert.equal(isPublic(host), expected, host);

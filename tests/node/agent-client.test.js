@@ -2,7 +2,7 @@
 // to its app.
 import assert from 'node:assert/strict';
 import { beforeEach, describe, mock, test } from 'node:test';
-import { AbpError, Client, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, Client, connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';

@@ -2,7 +2,7 @@
 // each frame, without a browser.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { AbpError, connect } from '../../packages/main/src/index.js';
+import { AbpError, connect } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { FramedApp, ORIGIN as APP } from '../support/page.js';
 import { AGENT as agent, closeAfter } from '../support/pair.js';

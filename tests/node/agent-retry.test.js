@@ -2,7 +2,7 @@
 // says that it may help.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 

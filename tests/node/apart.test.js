@@ -3,7 +3,7 @@
 // one that writes JSON takes no BigInt, which a MessagePort does.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 
 /**

@@ -2,7 +2,7 @@
 // when it is closed.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { AGENT, APP } from '../support/pair.js';
 
 const ORIGIN = 'https://agent.example';

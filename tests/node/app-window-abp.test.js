@@ -1,7 +1,7 @@
 // `window.abp`, the protocol's interface in the app's own page, as a script of that page uses it.
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP } from '../support/pair.js';
 

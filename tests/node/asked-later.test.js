@@ -2,7 +2,7 @@
 // runs twice.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';

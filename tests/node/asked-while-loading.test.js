@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, openPair } from '../support/pair.js';
 

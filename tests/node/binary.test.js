@@ -2,7 +2,7 @@
 // it, and what is stored elsewhere.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { APP, closeAfter, openPair } from '../support/pair.js';
 import { overSockets, socketPair } from '../support/sockets.js';
 

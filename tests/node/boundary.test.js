@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import * as abp from '../../js/driver/abp-boundary.js';
-import { KINDS, SESSIONS } from '../../packages/inspector/src/abp-names.js';
+import { KINDS, SESSIONS } from '../../parts/trace/abp-names.js';
 
 const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
-import { requireBounded } from '../../packages/untrusted/src/bounds.js';
+import { requireBounded } from '../../js/untrusted/bounds.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';

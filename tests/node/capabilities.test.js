@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { connect, transfer } from '../../packages/main/src/index.js';
+import { connect, transfer } from '../../parts/main/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 
@@ -20,12 +20,12 @@ test('refusals wait for their explanation, 256 at most, and are sent without it 
     let offline;
     export const initialize = (data) => (offline = data);
     export function resolve(name, context, next) {
-      if (offline[0] && name.includes('dev/index')) throw new Error('offline');
+      if (offline[0] && name.includes('mistakes/index')) throw new Error('offline');
       return next(name, context);
     }
     export async function load(url, context, next) {
       const loaded = await next(url, context);
-      if (!url.includes('dev/index')) return loaded;
+      if (!url.includes('mistakes/index')) return loaded;
       return { ...loaded, source: 'await globalThis.arriving;' + loaded.source };
     }`;
   register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: offline });

@@ -2,7 +2,7 @@
 // stopped while they are at work.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { transfer } from '../../packages/main/src/index.js';
+import { transfer } from '../../parts/main/index.js';
 import { closeAfter, openPair } from '../support/pair.js';
 
 const OVER = { done: true, value: undefined };

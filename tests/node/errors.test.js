@@ -5,7 +5,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
+import { MAIN, PACKAGES } from '../../scripts/entries.js';
 import { openPair } from '../support/pair.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -62,7 +63,9 @@ describe('docs/errors.md has', () => {
       .filter((name) => /\.[cj]s?$/.test(name))
       .map((name) => readFileSync(join(root, folder, name), 'utf8'))
       .join('\n');
-  const code = sources('js') + sources('src');
+  const rooms = PACKAGES.map((each) => (each === MAIN ? 'parts' : `${each.folder}/src`));
+  const shim = ['js', ...rooms].map(sources).join('\n');
+  const code = shim + sources('src');
 
   test('a section for each anchor that a message or the document itself names', () => {
     const named = [...code.matchAll(/docs\/errors\.md#([\w-]+)/g)];
@@ -72,7 +75,7 @@ describe('docs/errors.md has', () => {
   });
 
   test('a section or a mention for each code', () => {
-    const inShim = [...sources('js').matchAll(/new AbpError\(\s*'(\w+)'/g)];
+    const inShim = [...(sources('js') + sources('parts')).matchAll(/new AbpError\(\s*'(\w+)'/g)];
     const inCore = [...sources('src').matchAll(/^\s+"([A-Z_]+)\\0[A-Z]/gm)];
     assert.ok(inShim.length > 20 && inCore.length > 10, 'they are found');
     for (const [, name] of [...inShim, ...inCore])

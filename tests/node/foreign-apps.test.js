@@ -2,7 +2,7 @@
 // a port.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 
 const AGENT = { name: 'the agent', version: '7' };

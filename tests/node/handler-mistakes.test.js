@@ -2,7 +2,7 @@
 // on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 
 async function pair(capabilities) {
   const { port1, port2 } = new MessageChannel();

@@ -1,7 +1,7 @@
 // What a handler is given and what becomes of what it returns, over every way alike.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { transfer } from '../../packages/main/src/index.js';
+import { transfer } from '../../parts/main/index.js';
 import { WAYS } from '../support/ways.js';
 
 let pair;

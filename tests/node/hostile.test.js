@@ -2,8 +2,8 @@
 // attack is followed by an honest call, which must notice nothing.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
-import { fromOrigins } from '../../packages/websocket/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
+import { fromOrigins } from '../../parts/transports/index.js';
 import { Raw } from '../support/raw.js';
 
 const HELLO = { agent: { name: 'raw', version: '1' }, protocolVersion: '0.1', features: {} };

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { createTaskServer } from '../../packages/a2a/src/index.js';
 import { trap, watchCores } from '../support/cores.js';
 import { openPair } from '../support/pair.js';

@@ -1,7 +1,7 @@
 // client.invoke: calls for those who live by exceptions.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 
 let channel, client;
 beforeEach(async () => {

@@ -3,7 +3,7 @@
 // turn, so it does not depend on how quick a machine is.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 

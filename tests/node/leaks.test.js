@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 
 test('a signal that outlives many calls keeps no listener of theirs', async () => {
   const { port1, port2 } = new MessageChannel();

@@ -1,7 +1,7 @@
 // What a call tells whose handler has ended while a call that it made works on.
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
-import { AbpError, connect } from '../../packages/main/src/index.js';
+import { AbpError, connect } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, closeAfter, openPair, keepAlive } from '../support/pair.js';
 import { WAYS } from '../support/ways.js';

@@ -6,11 +6,12 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
-import { requireBounded } from '../../packages/untrusted/src/bounds.js';
+import { requireBounded } from '../../js/untrusted/bounds.js';
 import * as tasks from '../../packages/a2a/src/tasks-boundary.js';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
+import { PACKAGES } from '../../scripts/entries.js';
 import { createTaskServer } from '../../packages/a2a/src/index.js';
 import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
 import { assertTestsExist, read, root } from '../support/named-tests.js';
@@ -195,10 +196,10 @@ const MEMORY = 'packages/a2a/tests/memory.test.js';
 const A2A = 'packages/a2a/tests/client.test.js';
 const LASTING = 'packages/a2a/tests/lasting.test.js';
 const RETRY = 'tests/node/agent-retry.test.js';
-const POOL = 'packages/workers/tests/pool.test.js';
+const POOL = 'tests/node/pool.test.js';
 
 const LIMITS = {
-  'packages/untrusted/src/bounds.js Bounds': {
+  'js/untrusted/bounds.js Bounds': {
     maxValues: {
       default: 2 ** 20,
       ways: {
@@ -662,7 +663,7 @@ const LIMITS = {
     },
   },
 
-  'packages/websocket/src/index.js SocketOptions': {
+  'parts/transports/websocket.js SocketOptions': {
     maxLength: {
       default: 2 ** 25,
       ways: {
@@ -920,7 +921,7 @@ const LIMITS = {
       ],
     },
   },
-  'packages/a2a-store/src/index.js TaskStoreOptions': {
+  'packages/a2a/src/store/index.js TaskStoreOptions': {
     term: {
       default: 15_000,
       tests: [
@@ -1012,7 +1013,7 @@ const LIMITS = {
       ],
     },
   },
-  'packages/workers/src/pool.js PoolOptions': {
+  'parts/workers/pool.js PoolOptions': {
     size: {
       default: 'the number of processors',
       tests: [named(POOL, 'while it waits never runs')],
@@ -1035,7 +1036,7 @@ const LIMITS = {
       tests: [named(POOL, 'more than may wait is refused as RATE_LIMITED')],
     },
   },
-  'js/agent/retry.js Patience': {
+  'parts/retry/retry.js Patience': {
     attempts: {
       default: undefined, // two of them: in words
       tests: [named(RETRY, 'gives up after so many attempts, and says why')],
@@ -1086,7 +1087,8 @@ const LIMITING =
 function documented(typedefs = LIMITING) {
   const files = [
     'js',
-    ...readdirSync(new URL('packages/', root)).map((name) => `packages/${name}/src`),
+    'parts',
+    ...PACKAGES.flatMap(({ folder }) => (folder ? [`${folder}/src`] : [])),
   ].flatMap((folder) =>
     readdirSync(new URL(`${folder}/`, root), { recursive: true })
       .filter((name) => name.endsWith('.js'))

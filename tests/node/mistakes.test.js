@@ -4,15 +4,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
-import { discover } from '../../packages/automation/src/discovery/discover.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
+import { discover } from '../../parts/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
 import { webmcp } from '../../packages/webmcp/src/index.js';
-import { warnings } from '../../js/common/warnings.js';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { createPeer, portChannel } from '../../packages/rpc/src/index.js';
-import { pool } from '../../packages/workers/src/pool.js';
+import { pool } from '../../parts/workers/pool.js';
 import { openPair } from '../support/pair.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
@@ -705,19 +704,6 @@ test('each documented limit is known', async () => {
   assert.match((await texts(1))[0], /limits has no option marker/);
 });
 
-test('one function takes all warnings, and one switch turns them off', async (t) => {
-  t.after(() => warnings(true));
-  const client = await pair({ echo: (params) => params });
-  const taken = new Promise((resolve) => warnings((...words) => resolve(words)));
-  await client.call('echo', 1, { hooked: 1 });
-  assert.match((await taken)[0], /^abp-bridge: a call has no option hooked/);
-  warnings(false);
-  await client.call('echo', 1, { silent: 1 });
-  warnings(true);
-  await client.call('echo', 1, { spoken: 1 });
-  assert.match((await texts(1))[0], /spoken/);
-});
-
 describe('a function that is given and fails is reported, and ends nothing:', () => {
   const AGENTS = [
     'onNotification',
@@ -966,7 +952,7 @@ describe('a cancel that is read only when its call has ended', () => {
       };
       const app = exposed({ ...Object.fromEntries(named), interrupt });
       const names = [...named.map(([name]) => name), `${way}, long`];
-      const entry = new URL('../../packages/main/src/index.js', import.meta.url).href;
+      const entry = new URL('../../parts/main/index.js', import.meta.url).href;
       const workerData = { entry, cell, names, port: channel.port2, ...how };
       const options = { eval: true, workerData, transferList: [channel.port2] };
       const results = [];

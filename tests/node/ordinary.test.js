@@ -3,7 +3,7 @@
 // the same.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 

@@ -1,7 +1,7 @@
 // What a call that did not succeed says became of its handler's work, over every way alike.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { connect } from '../../packages/main/src/index.js';
+import { connect } from '../../parts/main/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { AGENT, keepAlive } from '../support/pair.js';
 import { Raw } from '../support/raw.js';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { APP, closeAfter } from '../support/pair.js';
 import { CAPABILITIES, outcomesOf } from '../support/patched.js';
 import { AFTER, PATCHES } from '../support/patches.js';

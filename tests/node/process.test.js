@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 
-const INDEX = new URL('../../packages/main/src/index.js', import.meta.url);
+const INDEX = new URL('../../parts/main/index.js', import.meta.url);
 
 /**
  * Runs a module to its end.

@@ -1,7 +1,7 @@
 // User code runs in the middle of things: it may call, cancel, close and throw wherever it is run.
 import assert from 'node:assert/strict';
 import { beforeEach, afterEach, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { Raw } from '../support/raw.js';
 
 let channel, client, app, aborts;

@@ -2,7 +2,7 @@
 // told of it is what was done.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { LINES, deferred, held, siteOf } from '../support/site.js';

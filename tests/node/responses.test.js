@@ -2,7 +2,7 @@
 // comes in a frame: a caller is told the same of it, whatever it says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AbpError, connect } from '../../packages/main/src/index.js';
+import { AbpError, connect } from '../../parts/main/index.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { Peer } from '../support/raw.js';
 

@@ -1,11 +1,11 @@
-// Imports between the rooms of js/ and the packages point where docs/architecture.md says, and
-// nowhere else.
+// Imports between rooms, parts and packages point where docs/architecture.md says, and nowhere
+// else.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { ENTRIES } from '../../scripts/entries.js';
+import { ENTRIES, PACKAGES } from '../../scripts/entries.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const text = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
@@ -13,9 +13,8 @@ const foldersOf = (path) =>
   readdirSync(join(root, path), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-const rooms = foldersOf('js');
-// The gateway is a package of its own on npm: it can import nothing but entries.
-const packages = foldersOf('packages').filter((name) => name !== 'gateway');
+const rooms = foldersOf('js').filter((name) => name !== 'types');
+const parts = foldersOf('parts');
 
 /**
  * The lines of the document's list that follows these words: names by the name before the arrow.
@@ -28,111 +27,93 @@ function listed(words) {
       .split('\n')
       .map((line) => {
         const [name, others] = line.split('->');
-        return [name.trim(), new Set(others.match(/[a-z0-9.-]+/g))];
+        return [name.trim(), new Set(others.match(/[a-z0-9./-]+/g))];
       }),
   );
 }
-const ofRooms = listed('Imports point one way');
-const ofPackages = listed('A package may import');
+const ofRooms = listed('A room of the shim may import');
+const ofParts = listed('A part may import');
 const doors = listed('The doors of the shim');
-const doorsOfTypes = listed('further doors for types');
-/** What `a2a` and `a2a-store` import from each other. */
-const storeDoors = new Set(text.match(/(?<=`)[\w/.-]*a2a[\w/.-]* -> [\w/.-]*a2a[\w/.-]*(?=`)/g));
-/** What rooms may import types from in addition: `room -> other`. */
-const forTypes = new Set(text.match(/(?<=but this type: `)[a-z]+ -> [a-z]+/));
+
+/** What the code of a file imports, statically or on demand. */
+const importedIn = (path) =>
+  [
+    ...readFileSync(path, 'utf8')
+      .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+      .replace(/^(?:import|export) type [\s\S]*?;$/gm, '')
+      .matchAll(/(?:\bfrom|\bimport\(|^import)\s*'([^']+)'/gm),
+  ].map(([, to]) => to);
+
+/** Of these, the files: their paths from the root, in pieces. */
+const filesIn = (path) =>
+  importedIn(path)
+    .filter((to) => /^(\.|\/(js|parts|packages)\/)/.test(to))
+    .map((to) => (to.startsWith('/') ? join(root, to) : join(dirname(path), to)))
+    .map((file) => relative(root, file).split(sep));
+
+/** @param {string} folder */
+const sourcesIn = (folder) =>
+  readdirSync(join(root, folder), { recursive: true })
+    .filter((name) => /\.[jt]s$/.test(name))
+    .map((name) => join(root, folder, name));
 
 /**
- * What the code of a file imports, statically or on demand, from the root; from its comments, too,
- * if `types`.
- */
-function importsOf(path, types = false) {
-  const whole = readFileSync(path, 'utf8');
-  const code = types ? whole : whole.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-  const found = code.matchAll(
-    /(?:\bfrom|\bimport\(|^import)\s*'(\.[^']+|\/(?:js|packages)\/[^']+)'/gm,
-  );
-  return [...found].map(([, to]) => {
-    const file = to.startsWith('/') ? join(root, to) : join(dirname(path), to);
-    return relative(root, file).split(sep);
-  });
-}
-
-/**
- * @param {string} room whose folder this is
  * @param {string} folder
- * @param {(to: string[], from: string) => boolean} allowed
- * @param {(to: string[]) => boolean} allowedTypes in addition
+ * @param {(to: string[]) => boolean} allowed
  */
-function wrongIn(room, folder, allowed, allowedTypes) {
-  const wrong = [];
-  const isRightType = (to) => to.slice(0, 2).join('/') === 'js/types' || allowedTypes(to);
-  for (const name of readdirSync(join(root, folder), { recursive: true })) {
-    if (!/\.[jt]s$/.test(name)) continue;
-    const path = join(root, folder, name);
-    const isRight = (to) => to[0] === 'dist' || allowed(to, `${folder}/${name}`);
-    const found = importsOf(path).filter((to) => !isRight(to));
-    const types = importsOf(path, true).filter((to) => !isRight(to) && !isRightType(to));
-    wrong.push(
-      ...found.map((to) => `${room}/${name} -> ${to.join('/')}`),
-      ...types.map((to) => `${room}/${name} -> ${to.join('/')} (types)`),
-    );
-  }
-  return wrong;
-}
+const wrongIn = (folder, allowed) =>
+  sourcesIn(folder).flatMap((path) =>
+    filesIn(path)
+      .filter((to) => to[0] !== 'dist' && !allowed(to))
+      .map((to) => `${relative(root, path)} -> ${to.join('/')}`),
+  );
 
-test('rooms of the shim import code and types only from those that the architecture names', () => {
-  const wrong = rooms
-    .filter((room) => room !== 'types')
-    .flatMap((room) =>
-      wrongIn(
-        room,
-        `js/${room}`,
-        ([top, other]) => {
-          if (top === 'js' && other === room) return true;
-          if (room === 'common') return false;
-          return (top === 'js' && other === 'common') || ofRooms.get(room).has(other);
-        },
-        ([top, other]) => top === 'js' && forTypes.has(`${room} -> ${other}`),
-      ),
-    );
+test('rooms of the shim import only from those that the architecture names', () => {
+  const wrong = rooms.flatMap((room) =>
+    wrongIn(`js/${room}`, ([top, other]) => {
+      if (top === 'parts') return ofRooms.get(room).has(`parts/${other}`);
+      const isCommon = other === 'common' && room !== 'common';
+      return top === 'js' && (other === room || isCommon || ofRooms.get(room).has(other));
+    }),
+  );
   assert.deepEqual(wrong, []);
 });
 
-test('packages import only from those that the architecture names, and from the doors of the shim', () => {
-  const isIn = (list, room, file) => list.get(room)?.has(file.replace(/\.js$/, '')) ?? false;
-  const wrong = packages.flatMap((name) =>
-    wrongIn(
-      name,
-      `packages/${name}/src`,
-      ([top, other, ...file], from) => {
-        if (top !== 'packages') return isIn(doors, other, file[0]);
-        if (other === name || ofPackages.get(name).has(other)) return true;
-        const path = ['packages', other, ...file].join('/');
-        return storeDoors.has(`${from} -> ${other}`) || storeDoors.has(`${name} -> ${path}`);
-      },
-      ([top, other, file]) => top === 'js' && isIn(doorsOfTypes, other, file),
+test('parts import only from those that the architecture names, and from the doors of the shim', () => {
+  const wrong = parts.flatMap((name) =>
+    wrongIn(`parts/${name}`, ([top, other, file]) =>
+      top === 'parts'
+        ? other === name || ofParts.get(name).has(other)
+        : top === 'js' && doors.get(other)?.has(file.replace(/\.js$/, '')),
     ),
   );
   assert.deepEqual(wrong, []);
 });
 
 test('every door is used', () => {
-  const usedIn = (types) =>
-    new Set(
-      packages
-        .flatMap((name) =>
-          readdirSync(join(root, `packages/${name}/src`), { recursive: true })
-            .filter((file) => /\.[jt]s$/.test(file))
-            .flatMap((file) => importsOf(join(root, `packages/${name}/src`, file), types)),
-        )
-        .map((to) => to.join('/')),
+  const used = new Set(
+    sourcesIn('parts').flatMap((path) => filesIn(path).map((to) => to.join('/'))),
+  );
+  const unused = [...doors].flatMap(([room, names]) =>
+    [...names].map((name) => `js/${room}/${name}.js`).filter((path) => !used.has(path)),
+  );
+  assert.deepEqual(unused, []);
+});
+
+test('neighbours import each other and the main package by the names of entries, and depend on them', () => {
+  const wrong = PACKAGES.filter(({ folder }) => folder).flatMap(({ name, folder, manifest }) => {
+    const owners = [name, ...Object.keys(manifest.dependencies)];
+    const needed = PACKAGES.filter((each) => owners.includes(each.name));
+    const entries = needed.flatMap((each) => Object.keys(each.entries));
+    const ours = (to) => /^@?abp-bridge(\/|$)/.test(to);
+    const unknown = sourcesIn(`${folder}/src`).flatMap((path) =>
+      importedIn(path)
+        .filter((to) => ours(to) && !entries.includes(to))
+        .map((to) => `${relative(root, path)} -> ${to}`),
     );
-  const unusedOf = (list, used) =>
-    [...list].flatMap(([room, names]) =>
-      [...names].map((name) => `js/${room}/${name}.js`).filter((path) => !used.has(path)),
-    );
-  assert.deepEqual(unusedOf(doors, usedIn(false)), []);
-  assert.deepEqual(unusedOf(doorsOfTypes, usedIn(true)), []);
+    return [...unknown, ...wrongIn(`${folder}/src`, (to) => to.join('/').startsWith(`${folder}/`))];
+  });
+  assert.deepEqual(wrong, []);
 });
 
 test('tests look from outside: they import entries, and the units that the architecture names', () => {
@@ -144,10 +125,10 @@ test('tests look from outside: they import entries, and the units that the archi
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`),
     )
-    .filter((path) => /\.[jt]s$/.test(path) && !path.includes('node_modules'))
-    .flatMap((path) => importsOf(join(root, path)).map((to) => [path, to.join('/')]))
+    .filter((path) => /\.[jt]s$/.test(path) && !/node_modules|\/bench\//.test(path))
+    .flatMap((path) => filesIn(join(root, path)).map((to) => [path, to.join('/')]))
     .map(([path, to]) => [path, to.replace(/\?.*/, '')])
-    .filter(([, to]) => /^(js|packages\/[\w-]+\/src)\//.test(to) && !to.startsWith('js/types/'))
+    .filter(([, to]) => /^(js|parts|packages\/[\w-]+\/src)\//.test(to))
     .filter(([, to]) => !entries.includes(to) && !to.startsWith('packages/gateway/'));
   const wrong = imports.filter(([, to]) => !units.includes(to));
   assert.deepEqual(wrong, []);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
-import { NAVIGATION } from '../../docs/site/navigation.js';
+import { DOCUMENTS } from '../../docs/site/navigation.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, root), 'utf8');
@@ -14,15 +14,14 @@ test('the C in the documents stands in the examples', () => {
   const examples = readdirSync(new URL('demo/examples/', root), { recursive: true })
     .filter((path) => path.endsWith('.c'))
     .map((path) => lines(read(`demo/examples/${path}`)));
-  const documents = readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md'));
   let count = 0;
-  for (const name of documents) {
-    for (const [, code] of read(`docs/${name}`).matchAll(/^```c\n(.*?)^```$/gms)) {
+  for (const path of DOCUMENTS) {
+    for (const [, code] of read(path).matchAll(/^```c\n(.*?)^```$/gms)) {
       count++;
       // "…" stands for what is left out.
       for (const part of code.split('…\n')) {
         const found = examples.some((text) => text.includes(lines(part)));
-        assert.ok(found, `docs/${name} quotes what no example has:\n${part}`);
+        assert.ok(found, `${path} quotes what no example has:\n${part}`);
       }
     }
   }
@@ -30,7 +29,11 @@ test('the C in the documents stands in the examples', () => {
 });
 
 test('the menu of the site lists every document', () => {
-  const listed = NAVIGATION.flatMap(({ pages }) => pages.map(({ file }) => file));
-  for (const name of readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')))
-    assert.ok(listed.includes(`docs/${name}`), `docs/site/navigation.js lacks docs/${name}`);
+  const folders = readdirSync(new URL('packages/', root))
+    .filter((name) => name !== 'node_modules')
+    .map((name) => `packages/${name}`);
+  for (const folder of folders) assert.ok(DOCUMENTS.includes(`${folder}/README.md`), folder);
+  for (const folder of ['docs', ...folders.map((each) => `${each}/docs`)])
+    for (const name of readdirSync(new URL(folder, root)).filter((name) => name.endsWith('.md')))
+      assert.ok(DOCUMENTS.includes(`${folder}/${name}`), `navigation.js lacks ${folder}/${name}`);
 });

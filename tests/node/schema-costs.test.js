@@ -2,7 +2,7 @@
 // they are checked.
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 
 const APP = { id: 'test.app', name: 'Test', version: '1.0' };
 /** Any tree of lists and texts. */

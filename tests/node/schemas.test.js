@@ -6,8 +6,8 @@ import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { z } from 'zod';
-import { expose, transfer } from '../../packages/main/src/index.js';
-import { manifestOf } from '../../packages/automation/src/discovery/discover.js';
+import { expose, transfer } from '../../parts/main/index.js';
+import { manifestOf } from '../../parts/discovery/discover.js';
 import { openPair } from '../support/pair.js';
 
 const APP = { id: 'test.app', name: 'Test', version: '1.0' };

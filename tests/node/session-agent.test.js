@@ -2,7 +2,7 @@
 // that it takes, and what becomes of its calls and cancels.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { connect } from '../../packages/main/src/index.js';
+import { connect } from '../../parts/main/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

@@ -1,9 +1,8 @@
 // A handler: what it is given, the calls that it makes itself, and what is told of its end.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeEach, describe, test } from 'node:test';
-import { warnings } from '../../js/common/warnings.js';
-import { AbpError, expose } from '../../packages/main/src/index.js';
+import { beforeEach, describe, test } from 'node:test';
+import { AbpError, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
@@ -309,11 +308,10 @@ describe('the end of a call', () => {
 
 describe('the console is told of a handler', () => {
   let warned;
-  beforeEach(() => {
+  beforeEach((t) => {
     warned = [];
-    warnings((message) => warned.push(message));
+    t.mock.method(console, 'warn', (message) => warned.push(message));
   });
-  afterEach(() => warnings(true));
 
   test('that still runs when the grace period is over, once', async (t) => {
     const deaf = held();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { random } from '../differential/scripts.js';
 import { APP, closeAfter, openPair } from '../support/pair.js';

@@ -2,7 +2,7 @@
 // over a MessagePort and through `window.abp`.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { Raw } from '../support/raw.js';
 import { openPair } from '../support/pair.js';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { useClock } from '../support/clock.js';
-import { connect } from '../../packages/main/src/index.js';
+import { connect } from '../../parts/main/index.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 

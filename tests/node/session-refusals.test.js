@@ -5,7 +5,7 @@ import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { FramedApp, ORIGIN, usePage, windowOf } from '../support/page.js';
 import { Raw } from '../support/raw.js';
 

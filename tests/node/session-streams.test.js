@@ -2,7 +2,7 @@
 // transport, and the call still has one outcome.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AbpError, connect, expose, transfer } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose, transfer } from '../../parts/main/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { random } from '../differential/scripts.js';

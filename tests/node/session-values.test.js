@@ -2,7 +2,7 @@
 // every way, in both directions, for all that is sent.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { APP, closeAfter, openPair } from '../support/pair.js';

@@ -1,7 +1,7 @@
 // How sessions begin and end, who is told, and what is said of them.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { Raw } from '../support/raw.js';
 import { entriesOf } from '../support/frames.js';

@@ -7,18 +7,24 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inflateRawSync } from 'node:zlib';
-import { createRecorder } from '../../dist/lib/recorder.js';
-import { connect, expose } from '../../dist/lib/index.js';
+import { createRecorder } from '@abp-bridge/inspector/recorder';
+import { connect, expose } from 'abp-bridge';
 
-const load = async (file) => Object.values(await import(`../../dist/${file}`))[0];
+/** Where the published cores are. */
+const PUBLISHED = {
+  abp: 'dist/lib/parts',
+  rpc: 'packages/rpc/dist/lib/parts',
+  tasks: 'packages/a2a/dist/lib/parts',
+};
+const load = async (file) => Object.values(await import(`../../${file}`))[0];
 const moduleOf = async (file) =>
   new WebAssembly.Module(inflateRawSync(Buffer.from(await load(file), 'base64')));
 const namesOf = (module) => WebAssembly.Module.exports(module).map(({ name }) => name);
 
-for (const name of ['abp', 'rpc', 'tasks']) {
+for (const [name, folder] of Object.entries(PUBLISHED)) {
   test(`${name}: the WebAssembly and its replacement have the same short names, and none for the compiler`, async () => {
-    const wasm = await moduleOf(`lib/parts/${name}-wasm.js`);
-    const long = namesOf(await moduleOf(`${name}-wasm.js`));
+    const wasm = await moduleOf(`${folder}/${name}-wasm.js`);
+    const long = namesOf(await moduleOf(`dist/${name}-wasm.js`));
     const names = namesOf(wasm);
     const ofCompiler = long.filter((each) => /^(__|stack)/.test(each));
     assert.equal(names.length, long.length - ofCompiler.length);
@@ -28,7 +34,7 @@ for (const name of ['abp', 'rpc', 'tasks']) {
     assert.equal(growth.length, 1);
     const env = { [growth]() {} };
     const { exports } = new WebAssembly.Instance(wasm, { env });
-    const replacement = (await load(`lib/parts/${name}-js.js`))(env);
+    const replacement = (await load(`${folder}/${name}-js.js`))(env);
     assert.deepEqual(Object.keys(replacement).sort(), names.toSorted());
     const abi = names[long.filter((each) => !ofCompiler.includes(each)).indexOf('abi')];
     assert.equal(replacement[abi](), exports[abi]());
@@ -36,7 +42,7 @@ for (const name of ['abp', 'rpc', 'tasks']) {
 }
 
 test('all that the published table of tasks calls is there', async () => {
-  const { Tasks, ready } = await import('../../dist/lib/tasks.js');
+  const { Tasks, ready } = await import('@abp-bridge/a2a/tasks');
   await ready();
   const tasks = new Tasks();
   const stops = [];
@@ -99,7 +105,9 @@ test('all that the published modules call is there: calls, cancels, streams and 
   const folder = mkdtempSync(join(tmpdir(), 'abp-recording-'));
   t.after(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, 'recording.jsonl'), recorder.text);
-  const replay = fileURLToPath(new URL('../../dist/bin/abp-replay.cjs', import.meta.url));
+  const replay = fileURLToPath(
+    new URL('../../packages/inspector/dist/bin/abp-replay.cjs', import.meta.url),
+  );
   const said = execFileSync(process.execPath, [replay, join(folder, 'recording.jsonl')]);
   const [, inputs] = /the same: (\d+) inputs/.exec(String(said)) ?? [];
   assert.ok(Number(inputs) > 20, String(said));

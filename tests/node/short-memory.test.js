@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { limitMemory } from '../support/little-memory.js';
 
 limitMemory();
-const { connect, expose } = await import('../../packages/main/src/index.js');
+const { connect, expose } = await import('../../parts/main/index.js');
 const { AGENT, APP } = await import('../support/pair.js');
 
 async function pair() {

@@ -2,10 +2,10 @@
 // beside ours.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { StrangerAgent, StrangerApp } from '../plain/stranger.js';
-import { windowLike } from '../support/old-wire.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
+import { windowLike } from '../support/window-like.js';
 
 const CAPABILITIES = {
   echo: (params) => params,

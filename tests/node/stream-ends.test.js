@@ -1,7 +1,7 @@
 // What a call says of a stream that ended before its end, came to its end, or never began.
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter, keepAlive } from '../support/pair.js';
 import { WAYS } from '../support/ways.js';

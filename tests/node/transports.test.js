@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, mock, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { createTaskServer, createTaskClient } from '../../packages/a2a/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { extensionTransport, servePorts } from '../../packages/websocket/src/extension.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import {
+  extensionTransport,
+  servePorts,
+  webSocketTransport,
+} from '../../parts/transports/index.js';
 import { TRANSPORTS, emitterPort, extensionEvent, extensionPorts } from '../contracts/channels.js';
 import { CONTRACT, listen, turns } from '../contracts/transports.js';
 import { usePage } from '../support/page.js';

@@ -2,7 +2,7 @@
 // session ends, and both sides say why.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { entriesOf } from '../support/frames.js';

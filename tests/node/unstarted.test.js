@@ -2,7 +2,7 @@
 // once, and it never ran.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair, keepAlive } from '../support/pair.js';

@@ -2,7 +2,7 @@
 // handler's error and a caller's reason are on the other side.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { AbpError, transfer } from '../../packages/main/src/index.js';
+import { AbpError, transfer } from '../../parts/main/index.js';
 import { openPair } from '../support/pair.js';
 
 const nested = (levels, inner) => {

@@ -2,7 +2,7 @@
 // for (grace, heartbeat, what is remembered) is in limits.test.js.
 import assert from 'node:assert/strict';
 import { before, describe, mock, test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';

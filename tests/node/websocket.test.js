@@ -10,15 +10,14 @@ import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket, WebSocketServer } from 'ws';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
-import { warnings } from '../../js/common/warnings.js';
 import {
   fromOrigins,
   messageToText,
   textToMessage,
   webSocketTransport,
-} from '../../packages/websocket/src/index.js';
+} from '../../parts/transports/index.js';
 import { useClock } from '../support/clock.js';
 import { Peer } from '../support/raw.js';
 
@@ -274,8 +273,7 @@ describe('what crosses', () => {
 
   test('bytes cross a transport of your own that carries text, as they cross a socket', async (t) => {
     const told = [];
-    warnings((message) => told.push(message));
-    t.after(() => warnings(true));
+    t.mock.method(console, 'warn', (message) => told.push(message));
     const over = (send) => ({
       carries: ['liveness', 'streams'],
       post: (message) => send(messageToText(message)),
@@ -1106,8 +1104,8 @@ test('Node’s own WebSocket serves as well', async (t) => {
       ),
   });
   const script = `
-    import { connect } from '${new URL('../../packages/main/src/index.js', import.meta.url)}';
-    import { webSocketTransport } from '${new URL('../../packages/websocket/src/index.js', import.meta.url)}';
+    import { connect } from '${new URL('../../parts/main/index.js', import.meta.url)}';
+    import { webSocketTransport } from '${new URL('../../parts/transports/index.js', import.meta.url)}';
     const client = await connect(() => webSocketTransport('${url}'), ${JSON.stringify(AGENT)});
     const { data } = await client.call('echo', { content: new Uint8Array([1, 2]).buffer, mimeType: 'a/b' });
     const controller = new AbortController();

@@ -3,7 +3,7 @@
 // other end of a port.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose, transfer } from '../../packages/main/src/index.js';
+import { connect, expose, transfer } from '../../parts/main/index.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { describe, mock, test } from 'node:test';
 import { MessageChannel, Worker } from 'node:worker_threads';
-import { connect, expose } from '../../packages/main/src/index.js';
-import { Token } from '../../packages/workers/src/pool.js';
+import { connect, expose } from '../../parts/main/index.js';
+import { Token } from '../../parts/workers/pool.js';
 import { usePage } from '../support/page.js';
 
 // A worker has as much time to start as the machine needs.

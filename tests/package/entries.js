@@ -1,20 +1,19 @@
 // Uses each entry that is meant for pages, once: what they share must be one thing to all of them.
 import { AbpError, expose, transfer } from 'abp-bridge';
-import { createTaskServer } from 'abp-bridge/a2a';
+import { createTaskServer } from '@abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
-import { extensionTransport } from 'abp-bridge/extension';
-import { AbpInspector } from 'abp-bridge/inspector';
-import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
-import { createHost } from 'abp-bridge/mcp-apps';
-import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
+import { AbpInspector } from '@abp-bridge/inspector';
+import { indexedDBKeys } from 'abp-bridge/keys';
+import { createHost } from '@abp-bridge/mcp-apps';
+import { serveSandbox } from '@abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
-import { createRecorder } from 'abp-bridge/recorder';
-import { createPeer, portChannel } from 'abp-bridge/rpc';
-import { callsTool, settled } from 'abp-bridge/settled';
-import { warnings } from 'abp-bridge/warnings';
-import { connectTools, webmcp } from 'abp-bridge/webmcp';
-import { fromOrigins } from 'abp-bridge/websocket';
-import { windowTransport } from 'abp-bridge/window';
+import { createRecorder } from '@abp-bridge/inspector/recorder';
+import { createPeer, portChannel } from '@abp-bridge/rpc';
+import { callsTool, settled } from '@abp-bridge/webmcp/settled';
+import { connectTools, webmcp } from '@abp-bridge/webmcp';
+import { modelContext } from '@abp-bridge/webmcp/page-tools';
+import { AbpError as DriverError } from 'abp-bridge/driver';
+import { extensionTransport, fromOrigins, windowTransport } from 'abp-bridge/transports';
 
 export async function entries() {
   const { port1, port2 } = new MessageChannel();
@@ -27,7 +26,8 @@ export async function entries() {
   const workers = pools.pool(() => {
     throw new Error('no workers today');
   });
-  const warned = new Promise(warnings);
+  const { warn } = console;
+  const warned = new Promise((resolve) => (console.warn = resolve));
   const options = { origins: [], webmcp: webmcp(), orgins: [] };
   const served = expose({ app, capabilities: {} }, options);
   const outcome = [
@@ -45,9 +45,10 @@ export async function entries() {
     await connectTools(globalThis.document, { agent: { name: 'a', version: '1' } }).catch(
       (error) => error instanceof AbpError && error.code,
     ),
-    pools.transfer === transfer && discovery.AbpError === AbpError,
+    pools.transfer === transfer &&
+      [discovery.AbpError, DriverError].every((each) => each === AbpError),
     await createHost().catch((error) => error instanceof AbpError && error.code),
-    [serveSandbox, extensionTransport, windowTransport].every(
+    [serveSandbox, extensionTransport, windowTransport, modelContext].every(
       (each) => typeof each === 'function',
     ) && 'function',
     typeof indexedDBKeys().begin,
@@ -55,7 +56,7 @@ export async function entries() {
     callsTool().execute().data.calls.length,
     /did you mean origins/.test(await warned),
   ].join();
-  warnings(true);
+  console.warn = warn;
   asks.close();
   served.close();
   return outcome;

@@ -2,17 +2,18 @@
 // through esbuild, through Vite, and in a page without a bundler.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { EXPORTS, MODULES, PAGES, SINGLES } from '../../scripts/entries.js';
+import { ENTRIES, MAIN, PACKAGES } from '../../scripts/entries.js';
 import {
   EXPECTED,
-  FILES,
   SMOKE,
   importMap,
+  install,
   newProject,
   npm,
   openPages,
@@ -23,9 +24,7 @@ import {
 
 const bin = (name) => join(root, 'node_modules/.bin', name);
 /** What a user may write after `from`. */
-const entries = Object.keys(EXPORTS)
-  .filter((path) => path !== './package.json')
-  .map((path) => `abp-bridge${path.slice(1)}`);
+const entries = [...Object.keys(ENTRIES), 'abp-bridge/page', 'abp-bridge/page/bundle'];
 /** Both sides in a page: says what became of a call, or the error of it or of connecting. */
 const RETRY = `
   import { connect, expose } from 'abp-bridge';
@@ -48,14 +47,18 @@ const RETRY = `
     }
   };
 `;
+const installed = (name) => `node_modules/${name}/dist`;
 /** The main entry in files that load no other; in the second the core is JavaScript alone. */
-const ALONE = ['abp-bridge.bundle.js', 'mcp-apps/app.js'];
-/** The budget of what is installed. */
-const MOST = { files: 520, bytes: 8_900_000 };
-let project, pages;
+const ALONE = [
+  `/${installed('abp-bridge')}/page/abp-bridge.bundle.js`,
+  `/${installed('@abp-bridge/mcp-apps')}/page/app.js`,
+];
+/** The budget of what is installed with the main package. */
+const MOST = { files: 320, bytes: 4_400_000 };
+let project, packed, pages;
 
 before(async () => {
-  ({ project } = newProject());
+  ({ project, packed } = newProject());
   const [listed] = JSON.parse(npm('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
     listed.files.map(({ path }) => path).filter((path) => !/^(dist|docs|templates)\//.test(path)),
@@ -87,10 +90,10 @@ before(async () => {
     );
   }
   const alone = (file) =>
-    `<script type="importmap">{ "imports": { "abp-bridge": "${FILES}${file}" } }</script>`;
+    `<script type="importmap">{ "imports": { "abp-bridge": "${file}" } }</script>`;
   const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
   for (const file of ALONE) {
-    const name = file.replaceAll('/', '-');
+    const name = basename(file);
     writeFileSync(join(project, `${name}.html`), pageOf('/bundle.js', alone(file)));
     writeFileSync(join(project, `${name}-strict.html`), pageOf('/bundle.js', policy + alone(file)));
   }
@@ -148,7 +151,7 @@ test('a page that Playwright drives is called and left', async () => {
   const page = await pages.browser.newPage();
   await page.goto(`${pages.url}/app.html`);
   const { connectPage } = await import(
-    join(project, 'node_modules/abp-bridge/dist/lib/automation.js')
+    join(project, installed('@abp-bridge/automation'), 'lib/index.js')
   );
   const client = await connectPage(page, { agent: { name: 'driver', version: '1' } });
   assert.equal((await client.call('number.add', { a: 20, b: 22 })).data, 42);
@@ -168,19 +171,23 @@ test('its package.json can be read, and each declaration finds those that it nam
   const version =
     "import about from 'abp-bridge/package.json' with { type: 'json' }; console.log(about.name);";
   assert.equal(inNode(version).trim(), 'abp-bridge');
-  const folder = join(project, 'node_modules/abp-bridge');
-  const types = join(folder, 'dist/types');
-  const names = readdirSync(types, { recursive: true }).filter((name) => name.endsWith('.ts'));
-  assert.ok(names.length > Object.keys(EXPORTS).length);
-  for (const name of names) {
-    const text = readFileSync(join(types, name), 'utf8');
-    for (const [, other] of text.matchAll(/(?:from |import\()['"](\.[^'"]+)\.js['"]/g)) {
-      assert.ok(existsSync(join(types, dirname(name), `${other}.d.ts`)), `${name}: ${other}`);
+  for (const { name: package_, entries } of PACKAGES) {
+    if (!Object.keys(entries).length) continue;
+    const types = join(project, installed(package_), 'types');
+    const names = readdirSync(types, { recursive: true }).filter((name) => name.endsWith('.ts'));
+    assert.ok(names.length >= Object.keys(entries).length, package_);
+    for (const name of names) {
+      const text = readFileSync(join(types, name), 'utf8');
+      for (const [, other] of text.matchAll(/(?:from |import\()['"](\.[^'"]+)\.js['"]/g)) {
+        assert.ok(existsSync(join(types, dirname(name), `${other}.d.ts`)), `${name}: ${other}`);
+      }
     }
   }
 });
 
-test('what its README and its documents link to is in it', () => {
+// What belongs to a neighbour is in the neighbour's package: such a link leads there in the
+// repository and on the site, which has a test of its own.
+test('what its README and its documents link to is in it, or of a neighbour', () => {
   const folder = join(project, 'node_modules/abp-bridge');
   const documents = readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`);
   const top = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'];
@@ -188,7 +195,9 @@ test('what its README and its documents link to is in it', () => {
     const links = readFileSync(join(folder, name), 'utf8').matchAll(/\]\(([^)#]+)/g);
     for (const [, link] of links) {
       if (/^https?:/.test(link)) continue;
-      assert.ok(existsSync(join(folder, dirname(name), link)), `${name} links to ${link}`);
+      const path = join(dirname(name), link);
+      const place = path.startsWith('packages/') ? root : folder;
+      assert.ok(existsSync(join(place, path)), `${name} links to ${link}`);
     }
   }
 });
@@ -222,21 +231,24 @@ for (const file of ALONE) {
     ['', ''],
     [' that forbids WebAssembly', '-strict'],
   ]) {
-    test(`in a page${what}, as ${file}, which loads no other`, async () => {
+    test(`in a page${what}, as ${basename(file)}, which loads no other`, async () => {
       pages.requested.length = 0;
-      const path = `/${file.replaceAll('/', '-')}${ending}.html`;
+      const path = `/${basename(file)}${ending}.html`;
       assert.equal(await pages.outcomeOf(path), SMOKE);
       const files = pages.requested.filter((path) => path.includes('/dist/'));
-      assert.deepEqual(files, [`/node_modules/abp-bridge/dist/page/${file}`]);
+      assert.deepEqual(files, [file]);
     });
   }
 }
 
 test('files that need no other may stand in a document, and what wraps tools of others is at most 3 KB', () => {
-  const folder = join(project, 'node_modules/abp-bridge/dist/page');
-  for (const name of Object.keys(SINGLES))
-    assert.doesNotMatch(readFileSync(join(folder, `${name}.js`), 'utf8'), /<\/script/i, name);
-  const { length } = gzipSync(readFileSync(join(folder, 'settled.js')), { level: 9 });
+  const textOf = (package_, name) =>
+    readFileSync(join(project, installed(package_), `page/${name}.js`), 'utf8');
+  for (const { name: package_, singles } of PACKAGES) {
+    for (const name of Object.keys(singles))
+      assert.doesNotMatch(textOf(package_, name), /<\/script/i, name);
+  }
+  const { length } = gzipSync(textOf('@abp-bridge/webmcp', 'settled'), { level: 9 });
   assert.ok(length <= 3072, `${length} bytes`);
 });
 
@@ -250,7 +262,7 @@ test('for Cloudflare Workers, whose modules of WebAssembly are imported and not 
   };
   await build({
     stdin: {
-      contents: `import { createPeer } from 'abp-bridge/rpc';
+      contents: `import { createPeer } from '@abp-bridge/rpc';
         import { smoke } from './smoke.js';
         WebAssembly.compile = WebAssembly.compileStreaming = WebAssembly.instantiate = undefined;
         console.log(typeof createPeer, await smoke());`,
@@ -266,21 +278,24 @@ test('for Cloudflare Workers, whose modules of WebAssembly are imported and not 
   assert.equal(inNode("await import('./worker.js');").trim(), `function ${SMOKE}`);
 });
 
-for (const [folder, entries] of [
-  ['lib', MODULES],
-  ['page', PAGES],
-]) {
-  test(`each file of dist/${folder} has its source map with the sources inside`, () => {
-    const built = join(project, 'node_modules/abp-bridge/dist', folder);
+for (const [package_, folder, entries, singles] of PACKAGES.flatMap(
+  ({ name, modules, pages, singles }) => [
+    [name, 'lib', modules, singles],
+    [name, 'page', pages, singles],
+  ],
+)) {
+  if (!Object.keys(entries).length) continue;
+  test(`each file of dist/${folder} of ${package_} has its source map with the sources inside`, () => {
+    const built = join(project, installed(package_), folder);
     const names = readdirSync(built, { recursive: true }).filter(
       // What was made from C has no source to lead to, that of copies is in another map, and files
       // that stand alone are not to be read.
       (name) =>
         /\.js$/.test(name) &&
         !/-(js|wasm|door)\b|\blater-|bundle/.test(name) &&
-        !Object.hasOwn(SINGLES, name.slice(0, -3).replaceAll('\\', '/')),
+        !Object.hasOwn(singles, name.slice(0, -3).replaceAll('\\', '/')),
     );
-    assert.ok(names.length > Object.keys(entries).length);
+    assert.ok(names.length >= Object.keys(entries).length);
     for (const name of names) {
       const [, map] = /\n\/\/# sourceMappingURL=(.+)\n$/.exec(
         readFileSync(join(built, name), 'utf8'),
@@ -383,7 +398,38 @@ test('through Vite with the plugin, the core is asked for before a script that n
   }
 });
 
-test('its program plays a recording', () => {
+for (const { name, manifest, entries: own } of PACKAGES) {
+  if (name === MAIN.name || !Object.keys(own).length) continue;
+  test(`${name} installs alone, with what it needs of ours`, (t) => {
+    const alone = mkdtempSync(join(tmpdir(), 'abp-bridge-alone-'));
+    t.after(() => rmSync(alone, { recursive: true, force: true }));
+    writeFileSync(join(alone, 'package.json'), '{ "type": "module", "private": true }');
+    /** @param {string} of */
+    const closure = (of) => {
+      const { dependencies = {} } = PACKAGES.find((each) => each.name === of).manifest;
+      return [
+        of,
+        ...Object.keys(dependencies)
+          .filter((other) => other in packed)
+          .flatMap(closure),
+      ];
+    };
+    const needed = [...new Set(closure(name))];
+    install(alone, ...needed.map((each) => packed[each]));
+    const there = readdirSync(join(alone, 'node_modules/@abp-bridge'));
+    const wanted = needed.flatMap((each) => each.split('@abp-bridge/')[1] ?? []);
+    assert.deepEqual(there.sort(), wanted.sort());
+    // An adapter's SDK is its user's.
+    const sdks = Object.keys(manifest.peerDependencies ?? {});
+    for (const imported of Object.keys(own).filter((each) => !sdks.length || !/sdk/.test(each))) {
+      const script = `console.log(Object.keys(await import('${imported}')).length > 0);`;
+      const args = ['--input-type=module', '-e', script];
+      assert.equal(execFileSync('node', args, { cwd: alone, encoding: 'utf8' }), 'true\n');
+    }
+  });
+}
+
+test('the program of the inspector plays a recording', () => {
   const recording = join(root, 'tests/core/recordings/session.jsonl');
   const said = execFileSync(join(project, 'node_modules/.bin/abp-replay'), [recording]);
   assert.match(String(said), /the same: \d+ inputs/);

@@ -220,7 +220,7 @@ test('in workers: errors name what works there, which does', async () => {
 test('a template comes by a command from the packed file, installs, runs, and is used by keyboard', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'stranger-'));
   const create = (...args) =>
-    spawnSync('npx', ['--yes', '--package', packed, 'abp-bridge', ...args], {
+    spawnSync('npx', ['--yes', '--package', packed['abp-bridge'], 'abp-bridge', ...args], {
       cwd: empty,
       encoding: 'utf8',
     });

@@ -1,5 +1,5 @@
 /**
- * What a newcomer does: takes the samples out of the package's own documents, and adds only what
+ * What a newcomer does: takes the samples out of the packages' own documents, and adds only what
  * they take for granted.
  */
 import { once } from 'node:events';
@@ -11,8 +11,9 @@ import { build, transform } from 'esbuild';
 /**
  * @param {string} project that has the package
  * @param {string} path within the package
+ * @param {string} [name] of the package
  */
-const inPackage = (project, path) => join(project, 'node_modules/abp-bridge', path);
+const inPackage = (project, path, name = 'abp-bridge') => join(project, 'node_modules', name, path);
 
 /**
  * A sample of a document, as it is written.
@@ -21,9 +22,10 @@ const inPackage = (project, path) => join(project, 'node_modules/abp-bridge', pa
  * @param {string} language of the sample
  * @param {string} words that stand in the sample, and in no other of the document
  * @param {Record<string, string>} [places] the addresses in the sample, and those of this machine
+ * @param {string} [name] of the package
  */
-export function sample(project, document, language, words, places = {}) {
-  const text = readFileSync(inPackage(project, `docs/${document}`), 'utf8');
+export function sample(project, document, language, words, places = {}, name) {
+  const text = readFileSync(inPackage(project, `docs/${document}`, name), 'utf8');
   const samples = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))];
   const found = samples.map(([, code]) => code).filter((code) => code.includes(words));
   if (found.length !== 1) throw new Error(`${found.length} samples of ${document} have ${words}`);
@@ -60,12 +62,13 @@ export async function bundled(project, contents) {
 }
 
 /**
- * Serves a page and the files for pages of the package, each at its name there.
+ * Serves a page and the files for pages of a package, each at its name there.
  * @param {string} project
+ * @param {string} name of the package
  * @param {string} html
  * @param {string} policy
  */
-export async function servePage(project, html, policy) {
+export async function servePage(project, name, html, policy) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '', 'http://localhost');
     if (pathname === '/') {
@@ -73,7 +76,7 @@ export async function servePage(project, html, policy) {
       return response.setHeader('content-type', 'text/html').end(html);
     }
     try {
-      const content = readFileSync(inPackage(project, `dist/page${pathname}`));
+      const content = readFileSync(inPackage(project, `dist/page${pathname}`, name));
       const type = extname(pathname) === '.js' ? 'text/javascript' : 'application/json';
       return response.setHeader('content-type', type).end(content);
     } catch {

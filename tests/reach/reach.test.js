@@ -19,8 +19,8 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
-import { connect } from '../../packages/main/src/index.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { connect } from '../../parts/main/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { EXPECTED, SMOKE, newProject, openPages, pageOf, root } from '../support/packed.js';
 import { exchange } from './exchange.js';
 import { bundled, sample, servePage, writeProgram } from './newcomer.js';
@@ -257,7 +257,9 @@ for (const [name, ports] of [
 }
 
 test('by a newcomer: a view behind a sandbox page of another origin, a call of it, and a cancel', async () => {
-  const take = (language, words, places) => sample(project, 'mcp-apps.md', language, words, places);
+  const name = '@abp-bridge/mcp-apps';
+  const take = (language, words, places) =>
+    sample(project, 'mcp-apps.md', language, words, places, name);
   const view = await bundled(
     project,
     `const capabilities = {
@@ -271,11 +273,12 @@ test('by a newcomer: a view behind a sandbox page of another origin, a call of i
      const draft = {};
      const onProgress = () => {};
      const { signal } = new AbortController();
-     ${take('js', 'await createView({').replaceAll(/'abp-bridge(\/mcp-apps)?'/g, "'abp-bridge/mcp-apps/app'")}`,
+     ${take('js', 'await createView({').replaceAll(/'abp-bridge'|'@abp-bridge\/mcp-apps'/g, "'@abp-bridge/mcp-apps/app'")}`,
   );
   const html = `<!doctype html><script type="module">${view.replaceAll('</script', '<\\/script')}</script>`;
   const sandbox = await servePage(
     project,
+    name,
     take('html', 'serveSandbox', { 'https://agent.example': pages.url }),
     `frame-ancestors ${pages.url}`,
   );
@@ -345,7 +348,7 @@ test('by a newcomer: an app on a server, called over a WebSocket by a page, and 
     const dialed = take('js', "connect(() => webSocketTransport('wss:", {
       'wss://writer.example/abp': `ws://127.0.0.1:${port}/abp`,
     });
-    const imports = { 'abp-bridge': 'abp-bridge', 'abp-bridge/websocket': 'websocket' };
+    const imports = { 'abp-bridge': 'abp-bridge', 'abp-bridge/transports': 'websocket' };
     const map = Object.fromEntries(
       Object.entries(imports).map(([name, file]) => [
         name,
@@ -372,11 +375,4 @@ test('by a newcomer: an app on a server, called over a WebSocket by a page, and 
   } finally {
     await server.stop();
   }
-});
-
-test('as a package of JSR: its checks pass', async () => {
-  await run(process.execPath, ['scripts/jsr.js', 'scope'], { cwd: root });
-  // JSR's checks of types are those of `tsc`, which have passed, with fewer kinds of imports.
-  const args = ['publish', '--dry-run', '--no-check', '--allow-dirty'];
-  await run(bin('deno'), args, { cwd: join(root, 'build/jsr') });
 });

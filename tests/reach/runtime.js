@@ -2,7 +2,7 @@
 import './instances.js';
 import { once } from 'node:events';
 import { connect, expose } from 'abp-bridge';
-import { webSocketTransport } from 'abp-bridge/websocket';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { WebSocketServer } from 'ws';
 import { app } from './app.js';
 import { entries } from './entries.js';

@@ -2,8 +2,8 @@
 /* global WebSocketPair */
 import './instances.js';
 import { expose } from 'abp-bridge';
-import { createTaskServer } from 'abp-bridge/a2a';
-import { webSocketTransport } from 'abp-bridge/websocket';
+import { createTaskServer } from '@abp-bridge/a2a';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { app } from './app.js';
 
 const tasks = createTaskServer({ card: { name: 'Reach' }, execute() {} });

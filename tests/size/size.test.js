@@ -81,13 +81,9 @@ test('a part that is loaded later is one file of its own, one that all share, an
   const parts = [...all].filter((name) => !first.has(name));
   for (const name of parts) {
     const own = [...loadedWith(name)].filter((file) => !first.has(file) && file !== name);
-    const more = {
-      'parts/schema.js': ['parts/app-parts.js'],
-      'parts/development.js': ['warnings.js'],
-    };
     assert.deepEqual(
       own.filter((file) => file !== 'parts/later-common.js'),
-      more[name] ?? [],
+      name === 'parts/schema.js' ? ['parts/app-parts.js'] : [],
       name,
     );
   }
@@ -98,15 +94,13 @@ test('what a side loads later does not bring the other side with it', () => {
     [...loadedWith(`parts/${name}.js`)].some(
       (file) => file !== 'parts/common.js' && readLib(file).includes(`\nclass ${declared} `),
     );
-  assert.ok(declares('local-agent', 'Client') && declares('relay-transport', 'Connection'));
+  assert.ok(declares('local-agent', 'Client') && declares('foreign', 'Reports'));
   for (const name of ['agent-parts', 'trace']) assert.ok(!declares(name, 'Connection'), name);
   for (const name of ['app-parts', 'memory', 'manifest', 'schema'])
     assert.ok(!declares(name, 'Client'), name);
   // Both sides are in one file. What names the other's classes there would keep them in every page.
   const used = readdirSync(new URL('parts', lib))
-    .filter((name) =>
-      /^(app|agent|small|later)-.*\.js$|^(memory|local-agent|trace)\.js$/.test(name),
-    )
+    .filter((name) => /^(app|agent|later)-.*\.js$|^(memory|local-agent|trace)\.js$/.test(name))
     .flatMap((name) => [
       ...readLib(`parts/${name}`).matchAll(/^import \{(.*)\} from "\.\/common\.js";$/gm),
     ])

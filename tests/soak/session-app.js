@@ -1,5 +1,5 @@
 /** What is called in the sessions of a long life. */
-import { AbpError } from '../../packages/main/src/index.js';
+import { AbpError } from '../../parts/main/index.js';
 
 /**
  * Lasts until it is told to stop.

@@ -1,5 +1,5 @@
 // An app in a worker thread.
-import { expose } from '../../packages/main/src/index.js';
+import { expose } from '../../parts/main/index.js';
 import { HANDLERS } from './session-app.js';
 
 expose({ app: { id: 'a.b', name: 'A', version: '1' }, capabilities: HANDLERS });

@@ -3,7 +3,7 @@
  * broken.
  */
 import { Worker } from 'node:worker_threads';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { createTaskClient, createTaskServer } from '../../packages/a2a/src/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';

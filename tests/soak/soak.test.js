@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { test } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { MemorySamples } from './memory.js';
 
 const CALLS = Number(process.env.CALLS ?? 300_000);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { AbpError, connect, expose } from '../../packages/main/src/index.js';
+import { AbpError, connect, expose } from '../../parts/main/index.js';
 import { createPeer, portTransport } from '../../packages/rpc/src/index.js';
 import { random } from '../differential/scripts.js';
 import { MemorySamples, turn } from './memory.js';

@@ -10,6 +10,7 @@ import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { ENTRIES } from '../../scripts/entries.js';
 import { bundleFolder } from './bundle.js';
 import { launch as launchByWebDriver } from './webdriver.js';
 
@@ -22,9 +23,14 @@ process.once('SIGTERM', () => process.exit(143));
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 'text/html' };
 
-/** Modules of keys import this package. Workers have no import map that would say where it is. */
-const HASHES = /(?<=from ['"])@noble\/hashes\//g;
-const HASHES_PATH = '/node_modules/@noble/hashes/';
+/**
+ * What modules import by the names of packages: sources, and what modules of keys need. Workers
+ * have no import map that would say where it is.
+ */
+const NAMED = /(?<=(?:from |import\()['"])@?(?:abp-bridge|noble\/hashes)[\w/.-]*(?=['"])/g;
+/** @param {string} name */
+const pathOf = (name) =>
+  name in ENTRIES ? `/${ENTRIES[name].source}` : name.replace(/^@noble/, '/node_modules/$&');
 
 // In WebKit, a sandboxed frame's own site is not 'self'.
 const OWN = ENGINE === 'webkit' ? ' http://localhost:*' : '';
@@ -51,11 +57,13 @@ const bundles = new Map(
   [
     '/tests/browser/pages',
     '/tests/effects/pages',
-    ...['rpc', 'frameworks', 'inspector', 'keys', 'mcp-apps', 'webmcp'].map(
+    ...['rpc', 'inspector', 'mcp-apps', 'webmcp'].map(
       (name) => `/packages/${name}/tests/browser/pages`,
     ),
     '/packages/mcp-apps/tests/browser/pages/views',
-    '/packages/frameworks/tests/browser/views',
+    '/tests/browser/pages/frameworks',
+    '/tests/browser/pages/frameworks/views',
+    '/tests/browser/pages/keys',
     '/tests/support/workers',
   ].map((folder) => {
     let made;
@@ -91,7 +99,7 @@ export function serve({ isolated = false } = {}) {
       }),
     });
     const source = bundled ?? readFileSync(path);
-    response.end(extname(path) === '.js' ? source.toString().replace(HASHES, HASHES_PATH) : source);
+    response.end(extname(path) === '.js' ? source.toString().replace(NAMED, pathOf) : source);
   });
   return new Promise((resolve) => {
     server.listen(0, () =>

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-/** `/packages/main/src/index.js` is the page's way to name it. */
+/** `/parts/main/index.js` is the page's way to name it. */
 const fromRoot = {
   name: 'from the root',
   setup: ({ onResolve }) =>

@@ -27,7 +27,7 @@ function transportTo(port) {
 }
 
 async function serve() {
-  const { expose } = await import('../../packages/main/src/index.js');
+  const { expose } = await import('../../parts/main/index.js');
   const app = { id: 'a.b', name: 'A', version: '1' };
   const exposed = expose({ app, capabilities: { echo: (params) => params } }, { origins: [] });
   exposed.accept(transportTo(process));
@@ -36,7 +36,7 @@ async function serve() {
 }
 
 async function call() {
-  const { connect } = await import('../../packages/main/src/index.js');
+  const { connect } = await import('../../parts/main/index.js');
   const app = start('serve');
   await once(app, 'message');
   const client = await connect(transportTo(app), { agent: { name: 'a', version: '1' } });

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { createTaskClient } from '../../packages/a2a/src/index.js';
 import { memoryBackend } from '../../packages/a2a-store/src/index.js';

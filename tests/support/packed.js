@@ -1,11 +1,11 @@
-/** The package as a stranger gets it: packed, and installed into a project of its own. */
+/** The packages as a stranger gets them: packed, and installed into a project of its own. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PAGES, SINGLES } from '../../scripts/entries.js';
+import { IMPORTED, filesIn, pack } from '../../scripts/pack.js';
 import { launch } from './browser.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -26,17 +26,6 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript' };
 export const npm = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
 
 /**
- * Packs this library, or a workspace.
- * @param {string} folder where the file is put
- * @param {string[]} options of `npm pack`
- * @returns {string} the file
- */
-export function pack(folder, ...options) {
-  const said = npm('pack', '--silent', '--pack-destination', folder, ...options);
-  return join(folder, said.trim().split('\n').at(-1) ?? '');
-}
-
-/**
  * Installs packages.
  * @param {string} cwd the project
  * @param {string[]} files of the packages
@@ -45,15 +34,16 @@ export const install = (cwd, ...files) =>
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...files], { cwd });
 
 /**
- * A new project that has the package, and scripts that use it. `PACKED` is the file, if it has been
- * packed: packing builds, so of tests that run at once only one may do it.
- * @returns {{ project: string, packed: string }} the folder, and the file of the package
+ * A new project that has the packages, and scripts that use them. `PACKED` is a folder with their
+ * files, if they have been packed: packing builds, so of tests that run at once only one may do it.
+ * @returns {{ project: string, packed: Record<string, string> }} the folder, and the files of the
+ *   packages by their names
  */
 export function newProject() {
   const project = mkdtempSync(join(tmpdir(), 'abp-bridge-'));
-  const packed = process.env.PACKED ?? pack(project);
+  const packed = process.env.PACKED ? filesIn(process.env.PACKED) : pack(project);
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  install(project, packed);
+  install(project, ...Object.values(packed));
   // Who uses an entry for a framework has that framework.
   for (const name of ['react', 'svelte', 'vue']) {
     symlinkSync(join(root, 'node_modules', name), join(project, 'node_modules', name));
@@ -72,13 +62,15 @@ export function newProject() {
 export const pageOf = (script, more = '') =>
   `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${more}<script type="module" src="${script}"></script>`;
 
-/** Where a project's page finds the files for pages without a bundler. */
+/** Where a project's page finds the main package's files for pages without a bundler. */
 export const FILES = '/node_modules/abp-bridge/dist/page/';
 const imports = Object.fromEntries(
-  Object.keys({ ...PAGES, ...SINGLES }).map((name) => [
-    name === 'abp-bridge' ? name : `abp-bridge/${name}`,
-    `${FILES}${name}.js`,
-  ]),
+  IMPORTED.flatMap(({ name, entries }) =>
+    Object.entries(entries).flatMap(([imported, { page, single }]) => {
+      const file = page ?? single;
+      return file ? [[imported, `/node_modules/${name}/dist/page/${file}.js`]] : [];
+    }),
+  ),
 );
 /** Gives a page the entries by their names. */
 export const importMap = `<script type="importmap">${JSON.stringify({ imports })}</script>`;

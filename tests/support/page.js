@@ -1,4 +1,4 @@
-import { connect } from '../../packages/main/src/index.js';
+import { connect } from '../../parts/main/index.js';
 import { AGENT } from './pair.js';
 import { Peer } from './raw.js';
 

@@ -1,6 +1,6 @@
 /** An agent and an app, both of this library and in one process. */
 import { after, afterEach } from 'node:test';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 

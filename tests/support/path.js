@@ -65,7 +65,7 @@ WebAssembly.Instance = function (module, imports) {
 
 // --- An agent and an app, whose messages arrive in a turn of their own
 
-const { connect, expose } = await import('../../packages/main/src/index.js');
+const { connect, expose } = await import('../../parts/main/index.js');
 
 /** Both ends of a transport in memory. */
 function openTransport() {

@@ -1,5 +1,5 @@
 /** A session that shows most of what can become of a call, and the recording of both its sides. */
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { createRecorder } from '../../packages/inspector/src/recorder.js';
 
 const CAPABILITIES = {

@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
-import { connect, expose } from '../../packages/main/src/index.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { AgentDriver, AppDriver } from './drivers.js';
 
 /**

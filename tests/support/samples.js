@@ -1,7 +1,9 @@
-/** The samples of the documents, and the examples in comments, as files that can be compiled. */
+/** The samples of all documents, and the examples in comments, as files that can be compiled. */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DOCUMENTS } from '../../docs/site/navigation.js';
+import { MAIN, PACKAGES } from '../../scripts/entries.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -14,23 +16,21 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
  */
 export function writeSamples(folder) {
   rmSync(folder, { recursive: true, force: true });
-  const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
-  const files = documents
-    .filter((path) => path.endsWith('.md'))
-    .flatMap((path) => {
-      const text = readFileSync(join(root, path), 'utf8');
-      const samples = [...text.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)];
-      return samples.map(([, code], i) => {
-        const line = text.slice(0, text.indexOf(code)).split('\n').length;
-        const name = code.match(/^\/\/ ([\w-]+)\.[jt]s\n/)?.[1] ?? `sample-${i + 1}`;
-        return {
-          path: join(folder, basename(path, '.md'), `${name}.ts`),
-          code,
-          at: `${path}:${line}`,
-        };
-      });
+  const files = DOCUMENTS.flatMap((path) => {
+    const text = readFileSync(join(root, path), 'utf8');
+    const samples = [...text.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)];
+    return samples.map(([, code], i) => {
+      const line = text.slice(0, text.indexOf(code)).split('\n').length;
+      const name = code.match(/^\/\/ ([\w-]+)\.[jt]s\n/)?.[1] ?? `sample-${i + 1}`;
+      return {
+        path: join(folder, path.replace(/\.md$/, ''), `${name}.ts`),
+        code,
+        at: `${path}:${line}`,
+      };
     });
-  files.push(...examplesIn('js', folder), ...examplesIn('packages', folder));
+  });
+  const rooms = PACKAGES.map((each) => (each === MAIN ? 'parts' : `${each.folder}/src`));
+  for (const room of ['js', ...rooms]) files.push(...examplesIn(room, folder));
   for (const { path, code, at } of files) {
     mkdirSync(dirname(path), { recursive: true });
     // The first line stays where it is, so that an error's line is that within the sample.
@@ -68,7 +68,7 @@ const IMPORTS = {
  */
 function examplesIn(room, folder) {
   const sources = readdirSync(join(root, room), { recursive: true })
-    .filter((path) => /^(?!.*(node_modules|dist|tests)\/).*\.[jt]s$/.test(path))
+    .filter((path) => /\.[jt]s$/.test(path))
     .map((path) => `${room}/${path}`);
   return sources.flatMap((source) => {
     const text = readFileSync(join(root, source), 'utf8');

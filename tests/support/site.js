@@ -3,9 +3,9 @@
  */
 import { once } from 'node:events';
 import { WebSocket, WebSocketServer } from 'ws';
-import { connect, expose } from '../../packages/main/src/index.js';
+import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { AGENT, APP, closeAfter } from './pair.js';
 
 /** A promise, and what settles it. */

@@ -2,7 +2,7 @@
  * Two ends of a WebSocket in one process, without a network: text goes from one to the other, and a
  * test reads along.
  */
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 
 class SocketEnd extends EventTarget {
   readyState = 1;

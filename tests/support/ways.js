@@ -1,7 +1,7 @@
 // The ways by which an app of this library is called in Node, for rules that must hold on each of
 // them alike.
-import { expose } from '../../packages/main/src/index.js';
-import { webSocketTransport } from '../../packages/websocket/src/index.js';
+import { expose } from '../../parts/main/index.js';
+import { webSocketTransport } from '../../parts/transports/index.js';
 import { socketPair } from '../contracts/channels.js';
 import { AGENT, APP, openPair } from './pair.js';
 

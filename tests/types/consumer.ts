@@ -1,37 +1,43 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line
 // must not.
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
-import { createTaskServer } from 'abp-bridge/a2a';
-import { memoryBackend, taskStore, type Backend } from 'abp-bridge/a2a-store';
-import { createRequestHandler } from 'abp-bridge/adapters/a2a-sdk';
-import { acpStream } from 'abp-bridge/adapters/acp';
-import { mcpTransport } from 'abp-bridge/adapters/mcp';
-import { connectPage } from 'abp-bridge/automation';
+import { createTaskServer } from '@abp-bridge/a2a';
+import { memoryBackend, taskStore, type Backend } from '@abp-bridge/a2a-store';
+import { memoryBackend as ownBackend } from '@abp-bridge/a2a/store';
+import { createRequestHandler } from '@abp-bridge/a2a/adapters/a2a-sdk';
+import { acpStream } from '@abp-bridge/rpc/adapters/acp';
+import { mcpTransport } from '@abp-bridge/rpc/adapters/mcp';
+import { connectPage } from '@abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
-import { AbpInspector } from 'abp-bridge/inspector';
-import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
-import { sqliteKeys } from 'abp-bridge/keys-sqlite';
+import { AbpInspector } from '@abp-bridge/inspector';
+import { CoreModule, portTransport, type Transport } from 'abp-bridge/driver';
+import { indexedDBKeys, sqliteKeys } from 'abp-bridge/keys';
 import { connect as connectInOneFile } from 'abp-bridge/page/bundle';
 import { pool, serve } from 'abp-bridge/pool';
-import { createHost, createView, toolsOf } from 'abp-bridge/mcp-apps';
-import { createView as createSingleView } from 'abp-bridge/mcp-apps/app';
-import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
-import { applyStyles } from 'abp-bridge/mcp-apps/view';
+import { createHost, createView, toolsOf } from '@abp-bridge/mcp-apps';
+import { createView as createSingleView } from '@abp-bridge/mcp-apps/app';
+import { serveSandbox } from '@abp-bridge/mcp-apps/sandbox';
+import { applyStyles } from '@abp-bridge/mcp-apps/view';
 import { useCall, useConnection } from 'abp-bridge/react';
-import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
-import { createRecorder, type Recorder } from 'abp-bridge/recorder';
+import { RpcError, createPeer, portChannel } from '@abp-bridge/rpc';
+import { createRecorder, type Recorder } from '@abp-bridge/inspector/recorder';
 import { calls, connection } from 'abp-bridge/svelte';
 import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
 import { shallowRef } from 'vue';
-import { callsTool, settled } from 'abp-bridge/settled';
-import { Tasks, ready as tasksReady } from 'abp-bridge/tasks';
+import { callsTool, settled } from '@abp-bridge/webmcp/settled';
+import { Tasks, ready as tasksReady } from '@abp-bridge/a2a/tasks';
 import { abpBridge } from 'abp-bridge/vite';
-import { warnings } from 'abp-bridge/warnings';
-import { connectTools, webmcp } from 'abp-bridge/webmcp';
-import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
-import { extensionTransport, servePorts, type ExtensionPort } from 'abp-bridge/extension';
-import { windowTransport } from 'abp-bridge/window';
+import { connectTools, webmcp } from '@abp-bridge/webmcp';
+import {
+  extensionTransport,
+  fromOrigins,
+  servePorts,
+  webSocketTransport,
+  windowTransport,
+  type ExtensionPort,
+} from 'abp-bridge/transports';
+import { pageTools } from '@abp-bridge/webmcp/page-tools';
 
 const exposed = expose(
   {
@@ -140,8 +146,6 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   await inspector.attach(exposed);
   inspector.open(recorder.text);
   inspector.detach(client);
-  warnings((message, ...details) => console.log(message.length, details));
-  warnings(false);
   console.log(abpBridge().name, abpBridge({ schemas: true }).apply === 'build');
   const stop = await client.observe(({ error }) => console.log(error?.code));
   stop();
@@ -379,3 +383,6 @@ export function extension(port: ChromePort, popup: Window | null) {
     }),
   ];
 }
+
+export const own: Transport = portTransport(new MessageChannel().port1);
+export const forPackages = [ownBackend(), CoreModule, pageTools({ patience: 1 }).found];

@@ -6,12 +6,17 @@ declare module 'express' {
   export interface Request {}
   export type RequestHandler = RequestListener;
   export type Router = RequestListener;
-  export default function express(): RequestListener & {
-    use(path: string, handler: RequestListener): void;
+  type Middleware = (request: any, response: any, next: (error?: any) => void) => unknown;
+  function express(): RequestListener & {
+    use(path: string, ...handlers: (RequestListener | Middleware)[]): void;
     listen(port: number): Server;
     get(
       path: string,
       answer: (request: object, response: { send(text: string): void }) => void,
     ): void;
   };
+  namespace express {
+    function json(options?: { limit?: string }): RequestListener;
+  }
+  export default express;
 }

@@ -1,6 +1,6 @@
 // What `expose` infers and a client knows: this file must compile, and each marked line must not.
 import { connect, expose, type AbpError, type Client, type Failure } from 'abp-bridge';
-import { connectPage } from 'abp-bridge/automation';
+import { connectPage } from '@abp-bridge/automation';
 import { useCall, useConnection } from 'abp-bridge/react';
 import { calls, connection } from 'abp-bridge/svelte';
 import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';

@@ -2,9 +2,9 @@
 // reader has.
 import type * as main from 'abp-bridge';
 import type * as workers from 'abp-bridge/pool';
-import type * as mcpApps from 'abp-bridge/mcp-apps';
-import type * as rpc from 'abp-bridge/rpc';
-import type * as websocket from 'abp-bridge/websocket';
+import type * as mcpApps from '@abp-bridge/mcp-apps';
+import type * as rpc from '@abp-bridge/rpc';
+import type * as websocket from 'abp-bridge/transports';
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 
@@ -31,7 +31,7 @@ declare global {
   const page: import('puppeteer-core').Page;
   const socket: WebSocket;
   const chrome: {
-    runtime: { connect(options: object): import('abp-bridge/extension').ExtensionPort };
+    runtime: { connect(options: object): import('abp-bridge/transports').ExtensionPort };
   };
   // Of Cloudflare Workers.
   const WebSocketPair: new () => Record<0 | 1, WebSocket & { accept(): void }>;

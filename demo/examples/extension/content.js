@@ -1,6 +1,6 @@
 // The app in each page: what the extension's panel asks of the page that the user looks at.
 import { expose } from 'abp-bridge';
-import { servePorts } from 'abp-bridge/extension';
+import { servePorts } from 'abp-bridge/transports';
 
 const app = expose(
   {

@@ -1,6 +1,6 @@
 // The agent: calls the app in the worker, and the one in the page that the user looks at.
 import { connect } from 'abp-bridge';
-import { extensionTransport } from 'abp-bridge/extension';
+import { extensionTransport } from 'abp-bridge/transports';
 
 const agent = { name: 'example-panel', version: '1.0' };
 const name = 'abp-bridge';

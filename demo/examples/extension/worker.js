@@ -2,7 +2,7 @@
 // s, and starts it again when somebody connects. All of this runs while it starts, so that it hears
 // of the connection for which it was started.
 import { expose } from 'abp-bridge';
-import { servePorts } from 'abp-bridge/extension';
+import { servePorts } from 'abp-bridge/transports';
 
 const app = expose({
   app: { id: 'example.extension', name: 'Example', version: '1.0' },

@@ -5,7 +5,7 @@
 //
 //   npm run bench:fleet -- --many [--write] [--most=100000]
 //
-//   --write   puts the table into docs/a2a-fleet.md
+//   --write   puts the table into packages/a2a-store/docs/a2a-fleet.md
 //   --most    the largest number of tasks (100000; at most 1000000)
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -151,7 +151,7 @@ function* copiesOf(records, count) {
 }
 
 async function serve(backend, user = 'guest', more = {}) {
-  const { createTaskServer } = await import('../../a2a/src/index.js');
+  const { createTaskServer } = await import('@abp-bridge/a2a');
   const { taskStore } = await import('../src/index.js');
   const execute = (ctx) =>
     void ctx.emitArtifact({ artifactId: 'result', parts: [{ text: 'done' }] });
@@ -331,7 +331,7 @@ async function main() {
   const head = ['', 'tasks stored', ...COLUMNS.map(([, title]) => title), 'bytes a task'];
   const table = [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`);
   if (process.argv.includes('--write'))
-    await putInto(new URL('../../../docs/a2a-fleet.md', import.meta.url), {
+    await putInto(new URL('../../a2a-store/docs/a2a-fleet.md', import.meta.url), {
       many: table.join('\n'),
     });
 }

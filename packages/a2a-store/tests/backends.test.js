@@ -42,7 +42,7 @@ if (hasSqlite) {
 
   test('SQLite: a task outlives its process, which ends as it likes', async () => {
     const path = newFile();
-    const module = new URL('../src/backends/sqlite.js', import.meta.url).href;
+    const module = new URL('../src/sqlite.js', import.meta.url).href;
     const script = `const { sqliteBackend } = await import('${module}');
       const backend = await sqliteBackend(process.argv[1]);
       await backend.append('task', 'a', await backend.append('task', 'b', 0));
@@ -74,7 +74,7 @@ if (hasSqlite) {
     const path = newFile();
     const backend = await sqliteBackend(path);
     await assert.rejects(sqliteBackend(path), { code: 'IN_USE' });
-    const module = new URL('../src/backends/sqlite.js', import.meta.url).href;
+    const module = new URL('../src/sqlite.js', import.meta.url).href;
     const script = `const { sqliteBackend } = await import('${module}');
       await sqliteBackend(process.argv[1]).catch((error) => console.log(error.code));`;
     const run = [process.execPath, ['--input-type=module', '-e', script, path]];

@@ -4,9 +4,9 @@
 // same of it, and of those who are gone nothing is left.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { AbpError } from '../../main/src/index.js';
-import { createTaskServer } from '../../a2a/src/index.js';
-import { Membership } from '../src/membership.js';
+import { AbpError } from 'abp-bridge';
+import { createTaskServer } from '@abp-bridge/a2a';
+import { Membership } from '../../a2a/src/store/membership.js';
 import { memoryBackend, taskStore } from '../src/index.js';
 import { VERSIONS, plainState } from '../../a2a/tests/support/a2a.js';
 

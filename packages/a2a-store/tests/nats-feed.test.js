@@ -1,7 +1,7 @@
 // What a consumer of NATS brings, put in order; tests/fleet has real servers.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Feed } from '../src/backends/nats-feed.js';
+import { Feed } from '../src/nats-feed.js';
 import { deferred } from '../../a2a/tests/support/a2a.js';
 
 const messageOf = (seq) => ({ seq, subject: 's', data: new Uint8Array() });

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { memoryBackend, sqliteBackend, taskStore } from '../src/index.js';
-import { AbpError } from '../../main/src/index.js';
+import { AbpError } from 'abp-bridge';
 import { useClock } from '../../../tests/support/clock.js';
-import { portTransport } from '../../../js/transports/port.js';
-import { createTaskClient, createTaskServer } from '../../a2a/src/index.js';
+import { portTransport } from 'abp-bridge/driver';
+import { createTaskClient, createTaskServer } from '@abp-bridge/a2a';
 import { testStore } from './contracts/store.js';
 import { VERSIONS, ask, deferred, gist, open, post, serve } from '../../a2a/tests/support/a2a.js';
 

@@ -1,7 +1,7 @@
 // Metrics and traces go to OpenTelemetry's API, of which this is what an agent uses.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTaskServer } from '../../a2a/src/index.js';
+import { createTaskServer } from '@abp-bridge/a2a';
 import { memoryBackend, openTelemetry, taskStore } from '../src/index.js';
 import { VERSIONS, ask, deferred, serve } from '../../a2a/tests/support/a2a.js';
 

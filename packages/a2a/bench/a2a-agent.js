@@ -12,7 +12,7 @@ const waits = (text) => text === 'wait';
 async function storeOf() {
   if (whose === 'ours') return undefined;
   const { memoryBackend, natsBackend, sqliteBackend, taskStore } =
-    await import('../../a2a-store/src/index.js');
+    await import('@abp-bridge/a2a-store');
   if (whose === 'memory') return taskStore({ backend: memoryBackend() });
   if (whose === 'sqlite') return taskStore({ backend: await sqliteBackend(where) });
   const { connect } = await import('@nats-io/transport-node');

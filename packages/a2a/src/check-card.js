@@ -2,7 +2,7 @@
  * Checks an agent's card where it is given: what is misspelt would not be served, and what is
  * mistyped would break its readers.
  */
-import { isObject } from '../../../js/common/values.js';
+import { isObject } from 'abp-bridge/driver';
 import { checkFields, each, invalid } from './requests.js';
 
 /** @typedef {ReturnType<typeof each>} Fields */
@@ -71,7 +71,7 @@ export function checkCard(card, pushes) {
   if (pushNotifications && !pushes)
     throw invalid(
       'card.capabilities.pushNotifications',
-      'needs the option push (docs/a2a-fleet.md#push-notifications)',
+      'needs the option push (docs/a2a-fleet.md#push-notifications of @abp-bridge/a2a-store)',
     );
   if (extendedAgentCard)
     throw invalid('card.capabilities.extendedAgentCard', 'is not supported: leave it out');

@@ -1,9 +1,13 @@
 /** What an executor returns or streams, as artifacts and their chunks. */
-import { breathe } from '../../../js/common/breathe.js';
-import { Iteration } from '../../../js/common/iteration.js';
-import { offAbort, onAbort } from '../../../js/common/signals.js';
-import { isStream } from '../../../js/common/transfer.js';
-import { getOwn, isObject } from '../../../js/common/values.js';
+import {
+  Iteration,
+  breathe,
+  getOwn,
+  isObject,
+  isStream,
+  offAbort,
+  onAbort,
+} from 'abp-bridge/driver';
 import { newId } from './ids.js';
 
 /**

@@ -2,8 +2,7 @@
  * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream
  * of server-sent events, is read as a sequence of bounded JSON-RPC responses.
  */
-import { AbpError, safely } from '../../../js/common/errors.js';
-import { getOwn, textOf } from '../../../js/common/values.js';
+import { AbpError, getOwn, safely, textOf } from 'abp-bridge/driver';
 import { within } from './pause.js';
 import { restRequest, restResponse, urisIn } from './rest.js';
 import { Unsent } from './unsent.js';

@@ -3,11 +3,20 @@
  * remote-agent.js has what is known of the agent, client-http.js and port.js the ways to it, and
  * the core decides what happens to a task.
  */
+import {
+  AbpError,
+  exactOrigin,
+  getOwn,
+  invokeReportingErrors,
+  isObject,
+  limitOf,
+  loadOnce,
+  mistyped,
+  requireOf,
+  requireOptions,
+  textOf,
+} from 'abp-bridge/driver';
 import { TASKS_DEFAULT_GRACE_MS } from './tasks-boundary.js';
-import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
-import { AbpError, invokeReportingErrors, loadOnce } from '../../../js/common/errors.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
 import { httpConnection } from './client-http.js';
 import { DIALECTS, readMessage, readTasks } from './dialects.js';
 import { requireExactly, requireTextList } from './exact-options.js';
@@ -18,7 +27,7 @@ import { TaskStream } from './task-stream.js';
 import { ready } from './tasks-core.js';
 
 /** @import { Dialect, Event, Message, Part, Task } from './dialects.js' */
-/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Transport } from 'abp-bridge/driver' */
 
 /**
  * @typedef {object} ClientLimits Each is optional and has a default.
@@ -66,7 +75,7 @@ import { ready } from './tasks-core.js';
  */
 
 const WHO = 'createTaskClient';
-/** @type {import('../../../js/common/check-options.js').Kinds<ClientLimits>} */
+/** @type {import('abp-bridge/driver').Kinds<ClientLimits>} */
 const LIMITS = {
   grace: 'a number',
   linger: 'a number',
@@ -80,7 +89,7 @@ const LIMITS = {
   retry: 'a number',
   timeout: 'a number',
 };
-/** @type {import('../../../js/common/check-options.js').Kinds<ClientOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<ClientOptions>} */
 const OPTIONS = {
   endpoints: 'a function or an object',
   extensions: 'an object',
@@ -90,10 +99,10 @@ const OPTIONS = {
   onDropped: 'a function',
   version: '"0.3", "1.0" or "gem"',
 };
-/** @type {import('../../../js/common/check-options.js').Kinds<SendOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<SendOptions>} */
 const SEND_OPTIONS = { configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal' };
 /**
- * @type {import('../../../js/common/check-options.js').Kinds<{ signal?: AbortSignal,
+ * @type {import('abp-bridge/driver').Kinds<{ signal?: AbortSignal,
  *   lastEventId?: string }>}
  */
 const RESUBSCRIBE_OPTIONS = { lastEventId: 'a string', signal: 'an AbortSignal' };

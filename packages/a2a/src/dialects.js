@@ -6,8 +6,7 @@
  * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the
  * states and roles of 0.3 (`'input-required'`, `'user'`). Only own properties are read.
  */
-import { AbpError } from '../../../js/common/errors.js';
-import { getOwn, isObject, textOf } from '../../../js/common/values.js';
+import { AbpError, getOwn, isObject, textOf } from 'abp-bridge/driver';
 import { readOutcome } from './outcome.js';
 import { Unsent } from './unsent.js';
 
@@ -36,7 +35,7 @@ import { Unsent } from './unsent.js';
  * @property {string} [timestamp]
  * @property {Message} [message]
  * @property {string} [text]
- * @property {import('../../../js/types/outcome.js').CallOutcome} [outcome]
+ * @property {import('abp-bridge/driver').CallOutcome} [outcome]
  * @property {unknown} [report]
  * @property {any} [progress]
  * @typedef {object} Artifact Something that a task has made.

@@ -3,19 +3,19 @@
  * refused, and null is no option.
  */
 import {
+  AbpError,
   misfit,
   mistyped,
   requireOf,
   requireOptions,
   requireValues,
-} from '../../../js/common/check-options.js';
-import { AbpError } from '../../../js/common/errors.js';
+} from 'abp-bridge/driver';
 
 /**
  * Throws unless each option is of its kind, and read.
  * @param {string} who whose options they are
  * @param {any} options
- * @param {import('../../../js/common/check-options.js').Kinds} kinds
+ * @param {import('abp-bridge/driver').Kinds} kinds
  */
 export function requireExactly(who, options, kinds) {
   requireOf(who, 'options', 'an object', options);

@@ -3,11 +3,7 @@
  * their own, and so have the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted
  * to any path below the one that the agent is mounted at. Streams are server-sent events.
  */
-import { AbpError, safely } from '../../../js/common/errors.js';
-import { isLoopback } from '../../untrusted/src/addresses.js';
-import { iteratorOf } from '../../../js/common/iterator-of.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { isRecord } from '../../../js/common/values.js';
+import { AbpError, exactOrigin, isLoopback, isRecord, iteratorOf, safely } from 'abp-bridge/driver';
 import { FetchResponse, HttpReply, JSON_TYPE } from './http-reply.js';
 import { refuse, versionOf } from './requests.js';
 import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';

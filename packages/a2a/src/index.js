@@ -3,12 +3,13 @@
  *
  * How an agent is made. A request comes in by a door (http.js, port.js), and operations.js answers
  * it, one method for each operation of the protocol. What a client sends or cancels goes into the
- * log of its task, in a store: there is always one, of the package `a2a-store`, on a backend of the
- * user's or within the process. An owner there asks the core's table what to do about it, and does
- * as its verdict says: it stores a state, begins a run of the executor (runs.js), or aborts it.
- * What was stored is read there and told: shown-tasks.js has what clients see of a task, and sends
- * each event to every stream. So nothing is told that was not stored, and one place tells it.
- * docs/architecture.md follows one task from its request to its last event.
+ * log of its task, in a store: there is always one (store/store.js), on a backend of the user's or
+ * within the process (store/process-store.js). An owner (store/owner.js) asks the core's table what
+ * to do about it, and does as its verdict says: it stores a state, begins a run of the executor
+ * (runs.js), or aborts it. What was stored is read (store/replica.js) and told: shown-tasks.js has
+ * what clients see of a task, and sends each event to every stream. So nothing is told that was not
+ * stored, and one place tells it. docs/design.md follows one task from its request to its last
+ * event.
  *
  * The core decides what becomes of a task, how long it is remembered, and what a cancel is
  * answered. Held here are the executor and its contexts, the messages and artifacts of tasks, and

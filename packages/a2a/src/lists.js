@@ -3,13 +3,12 @@
  * index knows of the tasks; only those that are shown are read, and those of which the index does
  * not know enough. The work of a page is bounded, and others have their turn meanwhile.
  */
-import { breathe } from '../../../js/common/breathe.js';
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError, breathe } from 'abp-bridge/driver';
 import { ended } from './tasks-core.js';
 import { STATES, getField, readState } from './dialects.js';
 import { historyOf, invalid, timeOf } from './requests.js';
 
-/** @import { ListFilter, Place } from './store-types.js' */
+/** @import { ListFilter, Place } from './store/backends/backend.js' */
 /** @import { Dialect, Task } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
 /** @import { RequestInfo, StoredTask } from './task.js' */

@@ -2,10 +2,8 @@
  * What an agent does for each request: one method for each operation of the protocol, which reads
  * it and answers.
  */
+import { AbpError, abortError, getOwn, reasonText, reportError, safely } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
-import { AbpError, reasonText, reportError, safely } from '../../../js/common/errors.js';
-import { abortError } from '../../../js/common/signals.js';
-import { getOwn } from '../../../js/common/values.js';
 import { DIALECTS, METHODS, getField, printError } from './dialects.js';
 import { REPEATS, newId } from './ids.js';
 import { TaskLists } from './lists.js';
@@ -31,7 +29,9 @@ import { messageOf } from './task.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Access, Parts } from './server.js' */
 /** @import { Entry } from './shown-tasks.js' */
-/** @import { PushConfig, Replay, Replica } from './store-types.js' */
+/** @import { PushConfig } from './store/push.js' */
+/** @import { Replay } from './store/replay.js' */
+/** @import { Replica } from './store/replica.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */

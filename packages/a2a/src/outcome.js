@@ -2,8 +2,7 @@
  * What became of the work of a task that has not completed: in the metadata of the message of its
  * status, in the words of ABP (docs/protocol.md#what-became-of-it).
  */
-import * as abp from '../../../js/driver/abp-boundary.js';
-import { isRecord } from '../../../js/common/values.js';
+import { abp, isRecord } from 'abp-bridge/driver';
 
 /** @import { Message, State } from './dialects.js' */
 
@@ -12,7 +11,7 @@ import { isRecord } from '../../../js/common/values.js';
  * @property {unknown} [report]
  * @property {{ message: string }} [progress]
  */
-/** @typedef {import('../../../js/types/outcome.js').CallOutcome} CallOutcome */
+/** @typedef {import('abp-bridge/driver').CallOutcome} CallOutcome */
 
 /**
  * What became of a task's work, as metadata. Members without a value are left out.

@@ -14,16 +14,14 @@
  *   repeated
  * - `{ type: END, stream }`: ends the stream
  */
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { AbpError, safely } from '../../../js/common/errors.js';
-import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
+import { AbpError, firstOf, getOwn, requireBounded, safely, textOf } from 'abp-bridge/driver';
 import { answerWithin } from './client-http.js';
 import { refuse, versionOf } from './requests.js';
 
 /** @import { Binding } from './client-http.js' */
 /** @import { Dialect } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
-/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Transport } from 'abp-bridge/driver' */
 
 const REQUEST = 'a2a/request';
 const CARD = 'a2a/card';
@@ -66,7 +64,7 @@ export function portConnection(transport, limits) {
 
   /**
    * @param {object} message
-   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
+   * @param {import('abp-bridge/driver').MessageKind} [kind]
    */
   const send = (message, kind) => {
     if (lost) throw new AbpError('DISCONNECTED', 'The transport is closed');

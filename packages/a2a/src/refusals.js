@@ -1,6 +1,5 @@
 /** Why an agent does not do what a request asks for. */
-import { E_LIMIT } from '../../../js/driver/abp-boundary.js';
-import { AbpError } from '../../../js/common/errors.js';
+import { E_LIMIT, AbpError } from 'abp-bridge/driver';
 
 /** @import { StoredTask } from './task.js' */
 

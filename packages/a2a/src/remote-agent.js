@@ -2,9 +2,8 @@
  * An agent as its client has found it: what its card says, requests to it, and the core's table of
  * the tasks that are streamed.
  */
+import { AbpError, firstOf, getOwn, textOf } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
-import { AbpError } from '../../../js/common/errors.js';
-import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
 import { answerWithin } from './client-http.js';
 import { DIALECTS, readError, readEvent, readTask } from './dialects.js';
 import { REPEATS } from './ids.js';

@@ -4,8 +4,7 @@
  * says so in the card, and in the requests of those clients that rely on it. Others may give all of
  * their messages one id: theirs are recognised where the agent's option `repeats` says so.
  */
-import { digestOf, hashOf } from '../../binary/src/digest.js';
-import { safely } from '../../../js/common/errors.js';
+import { digestOf, hashOf, safely } from 'abp-bridge/driver';
 import { invalid } from './requests.js';
 
 /** @import { Message } from './dialects.js' */

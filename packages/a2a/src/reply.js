@@ -1,5 +1,5 @@
 /** Answers of an A2A agent: where they go, and the events of streams. */
-import { AbpError, safely, toErrorObject } from '../../../js/common/errors.js';
+import { AbpError, safely, toErrorObject } from 'abp-bridge/driver';
 import { printError } from './dialects.js';
 
 /** @import { Dialect, Event } from './dialects.js' */

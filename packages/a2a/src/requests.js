@@ -2,9 +2,7 @@
  * Reads the requests that an A2A agent receives, and refuses invalid ones: what is wrong is said of
  * the field that it is wrong with.
  */
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { AbpError } from '../../../js/common/errors.js';
-import { getOwn, isObject, textOf } from '../../../js/common/values.js';
+import { AbpError, getOwn, isObject, requireBounded, textOf } from 'abp-bridge/driver';
 import { DIALECTS, getField, printError, readMessage } from './dialects.js';
 import { newId } from './ids.js';
 

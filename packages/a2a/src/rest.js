@@ -4,8 +4,7 @@
  * the protocol's a2a.proto. What precedes them (the path that the agent is mounted at, a tenant) is
  * ignored.
  */
-import { AbpError } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
+import { AbpError, getOwn } from 'abp-bridge/driver';
 import { DIALECTS } from './dialects.js';
 
 const { methods, codes } = DIALECTS['1.0'];

@@ -2,19 +2,20 @@
  * Runs of the executor. What an executor says is measured here, and decided by the owner of its
  * task, in the core; what became of a run is told to the owner.
  */
-import * as abp from '../../../js/driver/abp-boundary.js';
-import * as core from './tasks-boundary.js';
 import {
+  LIMITS,
+  abortError,
+  abp,
   isErrorObject,
+  isGenerator,
+  keptReport,
   reportError,
   safely,
   saysCancelled,
+  textOf,
   toErrorObject,
-} from '../../../js/common/errors.js';
-import { keptReport } from '../../../js/common/report.js';
-import { LIMITS, abortError } from '../../../js/common/signals.js';
-import { isGenerator } from '../../../js/common/transfer.js';
-import { textOf } from '../../../js/common/values.js';
+} from 'abp-bridge/driver';
+import * as core from './tasks-boundary.js';
 import { readArtifact, readState } from './dialects.js';
 import { newId } from './ids.js';
 import { within } from './pause.js';
@@ -24,7 +25,7 @@ import { ended } from './tasks-core.js';
 /** @import { Metadata, Part, State } from './dialects.js' */
 /** @import { Entry } from './shown-tasks.js' */
 /** @import { Parts } from './server.js' */
-/** @import { Owner, Prompt } from './store-types.js' */
+/** @import { Owner, Prompt } from './store/owner.js' */
 
 export class Runs {
   /** @type {Set<ExecutorContext>} */

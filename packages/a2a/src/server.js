@@ -1,7 +1,5 @@
 /** An A2A agent: its doors, its options, and how it begins and ends. */
-import { AbpError, loadOnce } from '../../../js/common/errors.js';
-import { mistyped, requireOf } from '../../../js/common/check-options.js';
-import { isRecord, milliseconds } from '../../../js/common/values.js';
+import { AbpError, isRecord, loadOnce, milliseconds, mistyped, requireOf } from 'abp-bridge/driver';
 import { Backlog } from './backlog.js';
 import { printCard } from './card.js';
 import { checkCard } from './check-card.js';
@@ -13,12 +11,14 @@ import { BUSY_FOR, asError, away, isAway } from './refusals.js';
 import { refuse } from './requests.js';
 import { Runs } from './runs.js';
 import { ShownTasks, endStreams } from './shown-tasks.js';
-import { processStore } from '../../a2a-store/src/process-store.js';
+import { processStore } from './store/process-store.js';
 import { ready } from './tasks-core.js';
 
 /** @import { Message } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
-/** @import { Pushes, Reports, TaskLogs } from './store-types.js' */
+/** @import { Pushes } from './store/push.js' */
+/** @import { Reports } from './store/telemetry.js' */
+/** @import { TaskLogs } from './store/store.js' */
 /** @import { ExecutorContext } from './runs.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
@@ -51,12 +51,12 @@ import { ready } from './tasks-core.js';
  *   `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
  * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers
  *   and messages
- * @property {import('./store-types.js').Push} [push] sends push notifications, by
- *   `pushNotifications` of `abp-bridge/a2a-store` (they are refused)
- * @property {import('./store-types.js').Telemetry} [telemetry] metrics and traces, by
- *   `openTelemetry` of `abp-bridge/a2a-store` (none)
- * @property {import('./store-types.js').TaskStore} [store] where tasks are kept that outlive the
- *   process, by `taskStore` of `abp-bridge/a2a-store` (in memory, and they end with the process)
+ * @property {import('./store/push.js').Push} [push] sends push notifications, by
+ *   `pushNotifications` of `@abp-bridge/a2a-store` (they are refused)
+ * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by
+ *   `openTelemetry` of `@abp-bridge/a2a-store` (none)
+ * @property {import('./store/index.js').TaskStore} [store] where tasks are kept that outlive the
+ *   process, by `taskStore` of `@abp-bridge/a2a-store` (in memory, and they end with the process)
  */
 
 /**
@@ -158,7 +158,7 @@ export class TaskServer {
 
   /**
    * Serves the peer of a transport: a port, a window, a socket. See packages/a2a/src/port.js.
-   * @param {import('../../../js/transports/transport.js').Transport} transport
+   * @param {import('abp-bridge/driver').Transport} transport
    * @param {{ user?: unknown }} [by] the peer, if it is authenticated
    * @returns {() => void} stops serving it; the tasks go on
    */
@@ -326,7 +326,7 @@ export class TaskServer {
 export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
 
 /**
- * @type {import('../../../js/common/check-options.js').Kinds<import('./tasks-core.js').TaskLimits
+ * @type {import('abp-bridge/driver').Kinds<import('./tasks-core.js').TaskLimits
  *   & ServerLimits>}
  */
 const LIMITS = {
@@ -338,7 +338,7 @@ const LIMITS = {
   rememberFor: 'a number',
   remembered: 'a number',
 };
-/** @type {import('../../../js/common/check-options.js').Kinds<TaskServerOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<TaskServerOptions>} */
 const OPTIONS = {
   authorize: 'a function',
   grace: 'a number',
@@ -356,7 +356,7 @@ const OPTIONS = {
   telemetry: 'an object',
 };
 
-/** @type {import('../../../js/common/check-options.js').Kinds<Agent>} */
+/** @type {import('abp-bridge/driver').Kinds<Agent>} */
 const AGENT = { card: 'anything', execute: 'a function', reply: 'a function' };
 
 /**

@@ -3,7 +3,7 @@
  * same. The core's table says what is told, and how long a task that has ended is remembered; if
  * all take too much room, it is forgotten earlier.
  */
-import * as abp from '../../../js/driver/abp-boundary.js';
+import { abp } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
 import { DIALECTS, readState } from './dialects.js';
 import { outcomeOf } from './outcome.js';
@@ -14,7 +14,9 @@ import { TaskTable, ended } from './tasks-core.js';
 
 /** @import { Event, Metadata, Status } from './dialects.js' */
 /** @import { Parts } from './server.js' */
-/** @import { Origin, PushConfig, Replica, TaskEvent } from './store-types.js' */
+/** @import { Origin, TaskEvent } from './store/records.js' */
+/** @import { PushConfig } from './store/push.js' */
+/** @import { Replica } from './store/replica.js' */
 
 /** The verdict on a task that is lost, where the core does not say it any more. */
 const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
@@ -296,7 +298,7 @@ const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
 /**
  * What streams were told of an event of a task's log: one, or nothing.
  * @param {StoredTask} task
- * @param {import('./store-types.js').Numbered} one
+ * @param {import('./store/replay.js').Numbered} one
  */
 export function eventsOf(task, { event, number }) {
   if (event.k === 'artifact') return [new PrintedEvent(artifactEvent(task, event), number)];

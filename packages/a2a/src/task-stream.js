@@ -3,11 +3,8 @@
  * core decides whether an event counts, and what to do next (src/watch_state.c); this carries it
  * out.
  */
-import { E_LIMIT } from '../../../js/driver/abp-boundary.js';
+import { E_LIMIT, AbpError, limitOf, offAbort, onAbort, reasonText } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
-import { AbpError, reasonText } from '../../../js/common/errors.js';
-import { onAbort, offAbort } from '../../../js/common/signals.js';
-import { limitOf } from '../../../js/common/values.js';
 import { readState } from './dialects.js';
 import { MAX_HISTORY_MESSAGES } from './task.js';
 import { Unsent } from './unsent.js';

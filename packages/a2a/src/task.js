@@ -194,7 +194,7 @@ const ENDS = {
  * stands: an executor may pass on what it was told.
  * @param {StoredTask} task
  * @param {Status} status
- * @param {import('../../../js/driver/abp-boundary.js').Fate} fate
+ * @param {import('abp-bridge/driver').Fate} fate
  * @param {import('./outcome.js').Said} [said] by its executor
  * @returns {Status}
  */

@@ -3,7 +3,7 @@
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = 243825120;
 
-/** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
+/** @import { Brand, Pointer } from 'abp-bridge/driver' */
 
 /** @typedef {Brand<'abp_fate'>} Fate */
 /** @typedef {0 | Brand<'abp_task'>} Task */

@@ -1,8 +1,6 @@
 /** The tasks' core: a table of tasks, and what drives it. What they mean is not known here. */
+import { Core, CoreDriver, CoreModule } from 'abp-bridge/driver';
 import deflated from '../../../dist/tasks-wasm.js';
-import { Core } from '../../../js/driver/core.js';
-import { CoreDriver } from '../../../js/driver/machine.js';
-import { CoreModule } from '../../../js/driver/module.js';
 import * as tasks from './tasks-boundary.js';
 
 /** @type {CoreModule<tasks.Exports>} */
@@ -181,7 +179,7 @@ export class TaskTable extends Driver {
    * Gives the core an input, and tells the delegate what else has become due.
    * @template {number} R
    * @param {(x: tasks.Exports,
-   *   table: import('../../../js/driver/instance.js').Pointer<'abp_tasks'>) => R | void} input
+   *   table: import('abp-bridge/driver').Pointer<'abp_tasks'>) => R | void} input
    * @returns {R | 0} what the input returned, 0 if the core has failed
    */
   feed(input) {

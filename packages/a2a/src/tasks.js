@@ -1,10 +1,10 @@
 /**
- * `abp-bridge/tasks`: the core's table of tasks, for those who tell of long calls in other words
- * than A2A's, as the gateway does in MCP's. The core knows the state of each task, how many there
- * may be, how long an ended one is kept, and when nobody asks any more for one that runs. Whoever
- * uses the table keeps the values: the work, its result, a question.
+ * `@abp-bridge/a2a/tasks`: the core's table of tasks, for those who tell of long calls in other
+ * words than A2A's, as the gateway does in MCP's. The core knows the state of each task, how many
+ * there may be, how long an ended one is kept, and when nobody asks any more for one that runs.
+ * Whoever uses the table keeps the values: the work, its result, a question.
  */
-import { FATES } from '../../../js/driver/abp-boundary.js';
+import { FATES } from 'abp-bridge/driver';
 import { STATES } from './dialects.js';
 import * as core from './tasks-boundary.js';
 import { TaskTable, ready } from './tasks-core.js';
@@ -12,7 +12,7 @@ import { TaskTable, ready } from './tasks-core.js';
 export { ready };
 
 /** @import { State } from './dialects.js' */
-/** @import { CallOutcome } from '../../../js/types/outcome.js' */
+/** @import { CallOutcome } from 'abp-bridge/driver' */
 
 /**
  * @param {number} fate

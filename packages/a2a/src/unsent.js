@@ -1,4 +1,4 @@
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from 'abp-bridge/driver';
 
 /**
  * A request that the agent has certainly not taken: it did not arrive, or the agent is too busy for

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { portTransport } from '../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 import { startAgent } from './support/a2a-agent.js';
 import { CARD, deferred, VERSIONS, ask, open, plainState, post, serve } from './support/a2a.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { portTransport } from '../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 import { startAgent, task } from './support/a2a-agent.js';
 import { deferred } from './support/a2a.js';
 import { recording, replay } from './support/a2a-replay.js';

@@ -2,7 +2,7 @@
 // begun that nobody can ask for or cancel any more.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { memoryBackend, pushNotifications, taskStore } from '../../a2a-store/src/index.js';
+import { memoryBackend, pushNotifications, taskStore } from '@abp-bridge/a2a-store';
 import { createTaskServer } from '../src/index.js';
 import { CARD, VERSIONS } from './support/a2a.js';
 

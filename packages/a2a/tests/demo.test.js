@@ -55,8 +55,7 @@ test('the scenario refuses a speed that is none', async () => {
   assert.equal((await run('--speed', 'x')).code, 2);
 });
 
-const manual = readFileSync(new URL('../../../docs/a2a.md', import.meta.url), 'utf8');
-const ENTRIES = { a2a: 'index', tasks: 'tasks', 'adapters/a2a-sdk': 'adapters/a2a-sdk' };
+const manual = readFileSync(new URL('../docs/a2a.md', import.meta.url), 'utf8');
 /** What the reader of a sample has. */
 const GIVEN = `
   const agentCard = { name: 'x' };
@@ -69,8 +68,8 @@ for (const [i, sample] of samples.entries())
     const agent = await serve((ctx) => void ctx.emitArtifact({ parts: [{ text: 'step 1/10' }] }));
     t.after(() => agent.close());
     const source = sample
-      .replace(/'abp-bridge\/(.+)'/, (_, name) =>
-        JSON.stringify(new URL(`../src/${ENTRIES[name]}.js`, import.meta.url)),
+      .replace(/'@abp-bridge\/a2a(?:\/(.+))?'/, (_, name = 'index') =>
+        JSON.stringify(new URL(`../src/${name}.js`, import.meta.url)),
       )
       .replace('https://agent.example/', agent.url)
       .replace('.listen(8080)', '.listen(0).unref()');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { AbpError } from '../../main/src/index.js';
+import { AbpError } from 'abp-bridge';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import {
   CARD,

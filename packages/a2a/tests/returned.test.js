@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { AbpError } from '../../main/src/index.js';
+import { AbpError } from 'abp-bridge';
 import { createTaskClient } from '../src/index.js';
 import { CARD, VERSIONS, ask, deferred, open, post, servingUntilEnd } from './support/a2a.js';
 

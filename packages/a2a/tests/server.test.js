@@ -5,10 +5,10 @@ import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
-import { AbpError } from '../../main/src/index.js';
+import { AbpError } from 'abp-bridge';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { Tasks, ready } from '../src/tasks.js';
-import { portTransport } from '../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 import { instanceWith, trap } from '../../../tests/support/trap.js';
 import {
   CARD,

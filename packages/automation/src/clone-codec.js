@@ -2,13 +2,8 @@
  * Writes values as text, for a channel between two ends of this library that carries nothing else.
  * Values that structured clone keeps and JSON loses become strings that begin with a mark (`~`).
  * Ordinary strings that begin with the mark get a second one.
- *
- * The functions use only packages/binary and packages/untrusted/src/bounds.js, so that they can be
- * injected into a page as text.
  */
-import { fromBase64, toBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { bytesOf } from '../../binary/src/binary.js';
+import { bytesOf, fromBase64, requireBounded, toBase64 } from 'abp-bridge/driver';
 
 /**
  * Writes a value.

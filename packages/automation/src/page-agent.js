@@ -1,15 +1,13 @@
 /**
  * The part of a page transport that runs in the page. It reads one stream of lines and writes
  * another. An app of this library takes and gives the protocol's messages, one a line; what is
- * asked of another app, and what that reports, are lines of their own. It is injected as text, so
- * it uses nothing but what is injected with it: packages/automation/src/foreign/foreign-app.js,
- * packages/automation/src/clone-codec.js and what these use.
+ * asked of another app, and what that reports, are lines of their own.
  */
-import { foreignApp } from './foreign/foreign-app.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
+import { foreignApp, requireBounded } from 'abp-bridge/driver';
 import { fromText, toText } from './clone-codec.js';
+import { MAX_FETCH_CHARACTERS } from './page-transport.js';
 
-/** @import { AppTransport } from '../../../js/app/expose.js' */
+/** @import { AppTransport } from 'abp-bridge/driver' */
 
 /**
  * What `find` has found: an app of this library, another one, WebMCP tools, nothing, or something
@@ -78,14 +76,11 @@ export function questions(post, run) {
 }
 
 /**
- * @param {number} piece characters that one fetch carries at most
- * @param {typeof import('../../page/src/reporters.js').REPORTERS} reporters the functions that apps
- *   call to report
  * @param {any} [page] where `abp` is looked for, and the functions that apps call
- * @param {import('./page-tools.js').PageTools} [tools] taken where there is no `abp`
+ * @param {import('@abp-bridge/webmcp/page-tools').PageTools} [tools] taken where there is no `abp`
  * @returns {PageAgent}
  */
-export function pageAgent(piece, reporters, page = globalThis, tools = undefined) {
+export function pageAgent(page = globalThis, tools = undefined) {
   /** In ms: how long a fetch waits, and how long the next fetch may take to come. */
   const [POLL, LEASE] = [25_000, 120_000];
   const ACCEPT = Symbol.for('abp-bridge.accept');
@@ -110,7 +105,7 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
   const first = () => {
     // The agent may be gone without a word, and the app must not work for it for ever.
     if (!ended) lease = setTimeout(() => end(), LEASE);
-    return waiting.slice(0, piece);
+    return waiting.slice(0, MAX_FETCH_CHARACTERS);
   };
 
   // --- An app of this library --------------------------------------------------------------------
@@ -204,11 +199,11 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
       return 'ours';
     }
     if (typeof abp?.initialize === 'function' && typeof abp.call === 'function') {
-      foreign = foreignApp(reporters, page);
+      foreign = foreignApp(page);
       return 'foreign';
     }
     if (!(await tools?.found())) return abp === undefined ? 'none' : 'other';
-    foreign = foreignApp(reporters, { abp: tools?.abp });
+    foreign = foreignApp({ abp: tools?.abp });
     return 'tools';
   }
 
@@ -254,8 +249,8 @@ export function pageAgent(piece, reporters, page = globalThis, tools = undefined
 }
 
 /**
- * Installs placeholders for the functions that apps call to report, before their page loads.
- * Injected as text, too.
+ * Installs placeholders for the functions that apps call to report, before their page loads. It is
+ * injected as text, so it uses nothing else.
  * @param {string[]} names
  */
 export function keepPlaces(names) {

@@ -4,11 +4,8 @@
  * would be visible in every frame, of whatever origin, and would outlive the document. An
  * `evaluate` ends with its document.
  */
-import { safely } from '../../../js/common/errors.js';
-import { unless } from '../../../js/common/waiting.js';
-import { MAX_MESSAGES_PER_TURN, inAnotherTurn } from '../../../js/common/breathe.js';
+import { MAX_MESSAGES_PER_TURN, Receiver, inAnotherTurn, safely, unless } from 'abp-bridge/driver';
 import { fromText, toText } from './clone-codec.js';
-import { Receiver } from '../../../js/transports/receiver.js';
 
 /** Characters that one fetch carries at most: the drivers' connections have limits, too. */
 export const MAX_FETCH_CHARACTERS = 2 ** 22;
@@ -46,7 +43,7 @@ const MAX_MESSAGE_CHARACTERS = 2 ** 28;
 export class PageTransport extends Receiver {
   /**
    * No signs of life: the driver says when a page is gone.
-   * @type {readonly import('../../../js/transports/transport.js').Feature[]}
+   * @type {readonly import('abp-bridge/driver').Feature[]}
    */
   carries = ['streams'];
   #handle;

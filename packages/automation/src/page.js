@@ -2,27 +2,23 @@
  * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its
  * WebMCP tools: see packages/automation/src/index.js.
  */
-import { fromBase64, toBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { bytesOf, bytesToText } from '../../binary/src/binary.js';
-import { fromText, toText } from './clone-codec.js';
-import { AbpError, reportError } from '../../../js/common/errors.js';
-import { followSignal } from '../../../js/common/signals.js';
-import { unless } from '../../../js/common/waiting.js';
-import { milliseconds } from '../../../js/common/values.js';
-import { reasonUnsent } from '../../../js/wire/unsent.js';
-import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
-import { foreignApp, inTime } from './foreign/foreign-app.js';
-import { RelayTransport } from './foreign/relay-transport.js';
-import { REPORTERS } from '../../page/src/reporters.js';
-import { modelContext } from './model-context.js';
-import { pageAgent, questions } from './page-agent.js';
-import { pageTools, readAnswer } from './page-tools.js';
-import { plainJson } from './plain-json.js';
+import inPage from '../../../dist/in-page.js';
+import {
+  AbpError,
+  RelayTransport,
+  followSignal,
+  milliseconds,
+  reasonUnsent,
+  reportError,
+  unless,
+} from 'abp-bridge/driver';
+import { PageTransport } from './page-transport.js';
+import { questions } from './page-agent.js';
+import { readAnswer } from '@abp-bridge/webmcp/page-tools';
 
 /** @import { Found, PageAgent } from './page-agent.js' */
 /** @import { Handle } from './page-transport.js' */
-/** @import { ForeignApp, Hear } from './foreign/foreign-app.js' */
+/** @import { ForeignApp, Hear } from 'abp-bridge/driver' */
 
 /**
  * What we use of pages and frames; both libraries have it.
@@ -38,38 +34,14 @@ import { plainJson } from './plain-json.js';
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [off]
  */
 
-/** What is injected: the functions use nothing but each other. */
-const INJECTED = [
-  bytesOf,
-  fromBase64,
-  toBase64,
-  requireBounded,
-  fromText,
-  toText,
-  inTime,
-  foreignApp,
-  questions,
-  pageAgent,
-];
-/** What is injected besides for WebMCP's tools. */
-const INJECTED_FOR_TOOLS = [bytesToText, plainJson, modelContext, pageTools];
-
-/** How long a page that has tools may take to show a `window.abp`, which loses nothing, in ms. */
-const PATIENCE = 500;
-
 /**
  * What is evaluated in the page.
  * @param {boolean} [webmcp]
  */
-function scriptOf(webmcp) {
-  const functions = [...INJECTED, ...(webmcp ? INJECTED_FOR_TOOLS : [])];
-  const tools = webmcp ? `, globalThis, ${pageTools.name}({ patience: ${PATIENCE} })` : '';
-  return `(() => {
-'use strict';
-${functions.join('\n')}
-return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${tools});
+const scriptOf = (webmcp = false) => `(() => {
+${inPage}
+return inPage.agent(${webmcp});
 })()`;
-}
 
 /**
  * The error of what does not come back: trying again does not help.
@@ -83,7 +55,7 @@ const ended = (what) =>
  * @param {PageLike} target a Page, whose main frame is meant, or a Frame
  * @param {Partial<import('./index.js').PageOptions>} options
  * @param {Promise<void>} [after] what must have ended first
- * @returns {Promise<{ transport: import('../../../js/transports/transport.js').Transport,
+ * @returns {Promise<{ transport: import('abp-bridge/driver').Transport,
  *   ended: Promise<void> }>} the transport to the app; `ended` settles when the object in the page
  *   has ended
  */

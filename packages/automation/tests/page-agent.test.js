@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { useClock } from '../../../tests/support/clock.js';
-import { expose } from '../../main/src/index.js';
+import { expose } from 'abp-bridge';
 import { connectPage, preparePage } from '../src/index.js';
 import { drivenPage } from './support/driven-page.js';
 

@@ -1,6 +1,6 @@
 /** An app, however it is reached: opened with the first need, and opened again when it was lost. */
 import { AbpError, connect } from 'abp-bridge';
-import { webSocketTransport } from 'abp-bridge/websocket';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { WebSocket } from 'ws';
 import { UserError, log, seconds, usageError } from './errors.js';
 import { PageWay } from './page-way.js';
@@ -161,7 +161,7 @@ export class App {
 
   /** @returns {Promise<Client>} */
   async #connect() {
-    /** @type {import('../../main/types/index.js').ConnectOptions} */
+    /** @type {import('../../../parts/main/types/index.js').ConnectOptions} */
     const options = {
       agent: this.#agent,
       limits: { maxControlLength: MAX_SAID },
@@ -178,7 +178,7 @@ export class App {
     }
     const dial = () => {
       const socket = new WebSocket(this.url, { maxPayload: MAX_PAYLOAD });
-      return webSocketTransport(/** @type {import('abp-bridge/websocket').Socket} */ (socket));
+      return webSocketTransport(/** @type {import('abp-bridge/transports').Socket} */ (socket));
     };
     return connect(dial, options);
   }

@@ -1,8 +1,8 @@
 /**
  * Earlier calls of a client: what became of those whose answer it did not get goes along with its
  * next result, and a call that repeats one says so. Which they are, and what is still to be told of
- * each, the core knows (`abp-bridge/tasks`); here are the words. docs/gateway.md says what a client
- * may rely on.
+ * each, the core knows (`@abp-bridge/a2a/tasks`); here are the words. docs/gateway.md says what a
+ * client may rely on.
  */
 import { createHash } from 'node:crypto';
 import { InvalidRequest } from './errors.js';

@@ -19,7 +19,7 @@
  * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when
  *   nobody asks for it any more, and how long its result is kept. Here are values: what apps said
  *   last, results, questions, files.
- * - `commands/a2a.js` gives an app to `createTaskServer` of `abp-bridge/a2a` as its executor.
+ * - `commands/a2a.js` gives an app to `createTaskServer` of `@abp-bridge/a2a` as its executor.
  */
 import { discover, isPublic } from 'abp-bridge/discover';
 import { repeatOf } from './earlier.js';

@@ -1,6 +1,6 @@
 /** The way to an app in a page: a browser of the gateway's own, or one that runs already. */
 import { join } from 'node:path';
-import { connectPage } from 'abp-bridge/automation';
+import { connectPage } from '@abp-bridge/automation';
 import { UserError, log, usageError } from './errors.js';
 import { findBrowser } from './find-browser.js';
 import {
@@ -90,7 +90,7 @@ export class PageWay {
   /**
    * Begins a session with the app, in the page as it is or in a new one.
    * @param {NonNullable<Parameters<typeof connectPage>[1]>} options
-   * @returns {Promise<import('abp-bridge/automation').Client>}
+   * @returns {Promise<import('@abp-bridge/automation').Client>}
    * @throws {UserError} when there is no browser, no page, or another page than was named
    */
   async connect(options) {

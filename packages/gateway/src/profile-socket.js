@@ -7,11 +7,11 @@ import { once } from 'node:events';
 import { lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { headerTransport } from 'abp-bridge/rpc';
+import { headerTransport } from '@abp-bridge/rpc';
 import { UserError } from './errors.js';
 import { makePrivate } from './profile.js';
 
-/** @typedef {import('abp-bridge/rpc').ChannelTransport} Transport */
+/** @typedef {import('@abp-bridge/rpc').ChannelTransport} Transport */
 
 /** What they say to each other. Another version listens elsewhere, and is not understood. */
 const VERSION = 3;

@@ -4,12 +4,12 @@
  * session.
  *
  * What state a call is in, how many there may be, when one that nobody asks for is cancelled, and
- * how long a result is kept, the core decides (`abp-bridge/tasks`). Here are the values: the app's
- * answer, its progress, its open question.
+ * how long a result is kept, the core decides (`@abp-bridge/a2a/tasks`). Here are the values: the
+ * app's answer, its progress, its open question.
  */
 import { randomBytes } from 'node:crypto';
 import { AbpError } from 'abp-bridge';
-import { Tasks, ready } from 'abp-bridge/tasks';
+import { Tasks, ready } from '@abp-bridge/a2a/tasks';
 import { hasStopped } from './app.js';
 import { InvalidRequest } from './errors.js';
 import { DECLINED, formOf, responseOf } from './questions.js';

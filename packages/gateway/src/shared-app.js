@@ -12,7 +12,7 @@
  *     release                       to let go of the profile
  */
 import { randomUUID } from 'node:crypto';
-import { createPeer } from 'abp-bridge/rpc';
+import { createPeer } from '@abp-bridge/rpc';
 import { UserError } from './errors.js';
 import { toPlain } from './plain.js';
 import { within } from './waiting.js';
@@ -36,7 +36,7 @@ const REQUEST_CANCELLED = -32800;
 /**
  * @typedef {import('./app.js').CallOptions} CallOptions
  * @typedef {import('./app.js').Result} Result
- * @typedef {import('abp-bridge/rpc').ChannelTransport} Transport
+ * @typedef {import('@abp-bridge/rpc').ChannelTransport} Transport
  */
 
 /**
@@ -224,7 +224,7 @@ export async function borrowApp(channel, url, onChange) {
         return { ...result, settled: peer.request('settled', { id }).catch(unknown) };
       } catch (error) {
         const { code, data, message } =
-          /** @type {import('abp-bridge/rpc').RpcError & { data?: any }} */ (error);
+          /** @type {import('@abp-bridge/rpc').RpcError & { data?: any }} */ (error);
         if (!data?.closedBy && code !== REQUEST_CANCELLED)
           return failed('OPERATION_FAILED', message);
         // What runs there ends with the browser, and nobody can ask any more.

@@ -7,7 +7,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { expose } from 'abp-bridge';
-import { webSocketTransport } from 'abp-bridge/websocket';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { WebSocketServer } from 'ws';
 import { lineMatching, runGateway, startGateway, withTimeFor } from './support/program.js';
 import { startSite } from './support/site.js';

@@ -20,7 +20,7 @@ after(() => site.close());
 /** A page of its own, with an app. */
 function page(path, capabilities) {
   const body = `<!doctype html><script type="module">
-    import { expose } from '/packages/main/src/index.js';
+    import { expose } from '/parts/main/index.js';
     const log = (body) => fetch('/log', { method: 'POST', body });
     expose({ app: { id: 'day', name: 'Day', version: '1' }, capabilities: ${capabilities} }, { origins: [] });
   </script>`;

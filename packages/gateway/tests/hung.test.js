@@ -139,7 +139,7 @@ test('a page that blocks before its app answers is told so, and opened anew for 
   const { error } = await add();
   assert.match(error.message, /has no app that answered \(TIMEOUT: |cannot be opened: Navigation/);
   const body = `<!doctype html><script type="module">
-    import { expose } from '/packages/main/src/index.js';
+    import { expose } from '/parts/main/index.js';
     const capabilities = { add: ({ a, b }) => a + b };
     expose({ app: { id: 'adds', name: 'Adds', version: '1' }, capabilities }, { origins: [] });
   </script>`;

@@ -28,7 +28,7 @@ function serve(capabilities) {
   };
   const body = `<!doctype html><script type="importmap">${JSON.stringify({ imports })}</script>
   <script type="module">
-    import { expose } from '/packages/main/src/index.js';
+    import { expose } from '/parts/main/index.js';
     let released;
     do released = await fetch('/released', { cache: 'no-store' });
     while (!released.ok);

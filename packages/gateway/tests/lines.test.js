@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { parseArgs } from 'node:util';
 import { COMMANDS } from '../src/commands.js';
 
-const text = readFileSync(new URL('../../../docs/gateway.md', import.meta.url), 'utf8');
+const text = readFileSync(new URL('../docs/gateway.md', import.meta.url), 'utf8');
 const section = text.slice(text.indexOf('## Lines to paste'), text.indexOf('Users report this'));
 const rows = section
   .split('\n')

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createTaskClient } from 'abp-bridge/a2a';
+import { createTaskClient } from '@abp-bridge/a2a';
 import { connectClient } from './support/clients.js';
 import { descendants } from './support/processes.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
@@ -69,7 +69,7 @@ test('a2a: each capability is a skill, and a cancel reaches its handler', async 
 /** A page with an app that tells its cookies, and a script. */
 function page(script) {
   const body = `<!doctype html><script type="module">
-    import { expose } from '/packages/main/src/index.js';
+    import { expose } from '/parts/main/index.js';
     const capabilities = { cookie: () => document.cookie };
     ${script}
     expose({ app: { id: 'cookies', name: 'Cookies', version: '1' }, capabilities }, { origins: [] });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import * as net from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { createTaskClient } from 'abp-bridge/a2a';
+import { createTaskClient } from '@abp-bridge/a2a';
 import { KINDS, connectClient } from './support/clients.js';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
 import { startProxy } from './support/proxy.js';

@@ -34,7 +34,7 @@ const CAPABILITIES = `{
   },
 }`;
 const page = `<!doctype html><script type="module">
-  import { expose } from '/packages/main/src/index.js';
+  import { expose } from '/parts/main/index.js';
   const frame = () => new Promise(requestAnimationFrame);
   const released = async () => { while (!(await fetch('/released', { cache: 'no-store' })).ok); };
   const download = (text) => {

@@ -60,7 +60,7 @@ function answerIn(text) {
 const isEvent = (event) =>
   typeof event?.type === 'string' && [event.time, event.connection].every(Number.isFinite);
 
-/** @param {import('../../../js/types/trace.js').TraceListener} listener */
+/** @param {import('abp-bridge/driver').TraceListener} listener */
 async function poll(listener) {
   inspectedWindow.getResources((/** @type {{ type: string, url: string }[]} */ resources) => {
     for (const { type, url } of resources) {

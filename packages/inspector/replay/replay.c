@@ -1,5 +1,5 @@
 /*
- * abp-replay - plays recordings of endpoints (docs/tracing.md#recordings) and says where one
+ * abp-replay - plays recordings of endpoints (docs/inspector.md#recordings) and says where one
  * first differs.
  *
  *   abp-replay FILE...

@@ -4,7 +4,7 @@ import { CSS } from './style.js';
 import { button, callView, counterViews, make, makeLanes, makeTable } from './views.js';
 import { retitle, rowView } from './views.js';
 
-/** @import { TraceListener } from '../../../js/types/trace.js' */
+/** @import { TraceListener } from 'abp-bridge/driver' */
 /** @import { Kind, Row } from './log.js' */
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Defines `<abp-inspector>`: see docs/tracing.md#the-inspector.
+ * Defines `<abp-inspector>`: see docs/inspector.md#the-inspector.
  *
  * How it is made: an endpoint tells its one observer what happens (js/types/trace.ts). `trace.js`,
  * which is loaded once somebody listens, makes events of that: it asks the core for names and

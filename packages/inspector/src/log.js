@@ -2,11 +2,10 @@
  * What the inspector knows: the events of connections as rows of a chart, the calls, and what was
  * dropped and why.
  */
-import { getOwn, isObject } from '../../../js/common/values.js';
+import { REASONS, getOwn, isObject, lineOf } from 'abp-bridge/driver';
 import { readableCopy } from './readable-copy.js';
-import { REASONS, lineOf } from './trace.js';
 
-/** @import { TraceEvent } from '../../../js/types/trace.js' */
+/** @import { TraceEvent } from 'abp-bridge/driver' */
 
 const MAX_ROWS = 2000;
 const MAX_CALLS = 1000;

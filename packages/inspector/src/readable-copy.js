@@ -2,7 +2,7 @@
  * Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of
  * payloads.
  */
-import { isObject } from '../../../js/common/values.js';
+import { isObject } from 'abp-bridge/driver';
 
 /** Characters of one string or name, and of all in a copy. */
 const MAX_TEXT = 20_000;

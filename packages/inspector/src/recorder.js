@@ -1,16 +1,14 @@
 /**
  * Records what goes into the core and what comes out, as lines of JSON that the C program
  * abp-replay plays again. The core has no clock and no randomness of its own, so that the same
- * inputs bring the same actions. docs/tracing.md#recordings has the format.
+ * inputs bring the same actions. docs/inspector.md#recordings has the format.
  */
-import * as abp from '../../../js/driver/abp-boundary.js';
-import { FIELDS, KINDS } from './abp-names.js';
-import { getOwn } from '../../../js/common/values.js';
+import { FIELDS, KINDS, abp, getOwn } from 'abp-bridge/driver';
 import { readableCopy } from './readable-copy.js';
 
 const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 
-/** @import { TraceEvent, TraceListener } from '../../../js/types/trace.js' */
+/** @import { TraceEvent, TraceListener } from 'abp-bridge/driver' */
 
 /**
  * The inputs: their names in recordings, which of the exports they are, and the names of their
@@ -209,7 +207,7 @@ export class Recorder {
   /**
    * Stands between an endpoint and its core.
    * @internal
-   * @type {import('../../../js/driver/core.js').Tap<abp.Exports>}
+   * @type {import('abp-bridge/driver').Tap<abp.Exports>}
    */
   tap = (instance) => {
     if (!this.#room()) return instance.x;

@@ -2,8 +2,8 @@
  * The elements that the inspector is made of. Whatever comes from a peer is put into them as text,
  * never as HTML.
  */
+import { REASONS } from 'abp-bridge/driver';
 import { otherSide } from './log.js';
-import { REASONS } from './trace.js';
 
 /** @import { CallEntry, Row } from './log.js' */
 

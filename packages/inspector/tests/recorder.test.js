@@ -2,7 +2,7 @@
 // tests/core.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../main/src/index.js';
+import { connect, expose } from 'abp-bridge';
 import { createRecorder } from '../src/recorder.js';
 import { readableCopy } from '../src/readable-copy.js';
 import { recordSession } from '../../../tests/support/recorded.js';

@@ -31,7 +31,7 @@ async function weigh() {
   };
   const ours = '../src/index.js';
   const theirs = '@modelcontextprotocol/ext-apps';
-  const folder = new URL('../../../dist/page/mcp-apps/', import.meta.url);
+  const folder = new URL('../dist/page/', import.meta.url);
   const single = (name) => kilobytes(readFileSync(new URL(name, folder)));
   return {
     createView: await bundled('createView', ours, [withoutLazy]),

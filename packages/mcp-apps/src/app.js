@@ -1,7 +1,7 @@
 /**
- * What `abp-bridge/mcp-apps/app` exports, in one file with the core inside: for views that are
+ * What `@abp-bridge/mcp-apps/app` exports, in one file with the core inside: for views that are
  * apps, too.
  */
-export * from '../../main/src/index.js';
+export * from 'abp-bridge';
 export { toolsOf } from './tools.js';
 export { applyStyles, createView } from './view.js';

@@ -2,15 +2,20 @@
  * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the
  * peer that ran the call says what became of it (`Peer.became`).
  */
-import { requireForm, requireOptions } from '../../../js/common/check-options.js';
-import { reasonText, saysTimeout } from '../../../js/common/errors.js';
-import { copyRecord, getOwn, milliseconds } from '../../../js/common/values.js';
-import { unless } from '../../../js/common/waiting.js';
-import * as rpc from '../../rpc/src/rpc-boundary.js';
-import { RpcError } from '../../rpc/src/errors.js';
+import { RPC_CANCELLED, RPC_CLOSED, RpcError } from '@abp-bridge/rpc';
+import {
+  copyRecord,
+  getOwn,
+  milliseconds,
+  reasonText,
+  requireForm,
+  requireOptions,
+  saysTimeout,
+  unless,
+} from 'abp-bridge/driver';
 import { CANCELLED, OUTCOME, defined } from './protocol.js';
 
-/** @import { Peer } from '../../rpc/src/peer.js' */
+/** @import { Peer } from '@abp-bridge/rpc' */
 /** @import { Params } from './protocol.js' */
 
 /**
@@ -21,7 +26,7 @@ import { CANCELLED, OUTCOME, defined } from './protocol.js';
  *   called with each report of progress
  */
 
-/** @type {import('../../../js/common/check-options.js').Kinds<ToolOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<ToolOptions>} */
 const OPTIONS = { onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number' };
 
 /**
@@ -83,19 +88,19 @@ export async function callTool(peer, params, options, tells) {
     }
     const { result } = told;
     const succeeded = result !== undefined && getOwn(result, 'isError') !== true;
-    return succeeded ? { result } : { error: peer.errorObject(rpc.RPC_CANCELLED) };
+    return succeeded ? { result } : { error: peer.errorObject(RPC_CANCELLED) };
   };
   const asks = tells && { wait: true, onCancelled };
   try {
     return await peer.request('tools/call', params, { signal, onProgress, ...asks });
   } catch (error) {
-    const closed = peer.errorObject(rpc.RPC_CLOSED);
+    const closed = peer.errorObject(RPC_CLOSED);
     const isClosed = getOwn(error, 'code') === closed.code && reasonText(error) === closed.message;
     // Answered with nothing but that the other side closes: it has not failed, and what it does is
     // not known.
     if (isClosed && getOwn(getOwn(error, 'data'), 'outcome') === undefined) {
       const data = { closedBy: 'peer', outcome: 'unknown' };
-      throw peer.error(rpc.RPC_CLOSED, { data, cause: error });
+      throw peer.error(RPC_CLOSED, { data, cause: error });
     }
     throw signal?.aborted && !peer.ended ? cancelledError(signal, told) : error;
   } finally {
@@ -105,7 +110,7 @@ export async function callTool(peer, params, options, tells) {
 
 /**
  * What takes the progress of a request, if its caller wants it.
- * @param {import('../../rpc/src/received-call.js').ReceivedCall} context
+ * @param {import('@abp-bridge/rpc').IncomingRequest} context
  */
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
@@ -114,8 +119,9 @@ export const progressOf = ({ params, progress }) =>
  * Tells the other side what became of the calls that it has cancelled.
  * @param {Peer} peer
  */
-export const tellOutcomes = (peer) =>
+export function tellOutcomes(peer) {
   peer.handle(OUTCOME, (params, { signal }) => {
     const { id, settled } = copyRecord(params);
     return unless(signal, peer.became(id, settled === true));
   });
+}

@@ -1,10 +1,7 @@
 /**
  * Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document.
  */
-import { AbpError } from '../../../js/common/errors.js';
-import { warn } from '../../../js/common/development.js';
-import { copyRecord, getOwn } from '../../../js/common/values.js';
-import { fromBase64 } from '../../binary/src/base64.js';
+import { AbpError, copyRecord, fromBase64, getOwn, warn } from 'abp-bridge/driver';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
 import { MIME_TYPE, defined } from './protocol.js';
 

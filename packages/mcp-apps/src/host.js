@@ -1,22 +1,27 @@
 /** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
-import { requireOptions } from '../../../js/common/check-options.js';
-import { inAnotherTurn } from '../../../js/common/breathe.js';
-import { unless } from '../../../js/common/waiting.js';
-import { copyRecord, firstOf, getOwn, milliseconds } from '../../../js/common/values.js';
-import { Receiver } from '../../../js/transports/receiver.js';
-import { windowChannel } from '../../rpc/src/window-channel.js';
-import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
-import { createPeer } from '../../rpc/src/peer.js';
+import { RpcError, createPeer, saysCancelled, windowChannel } from '@abp-bridge/rpc';
+import {
+  AbpError,
+  Receiver,
+  copyRecord,
+  firstOf,
+  getOwn,
+  inAnotherTurn,
+  invokeReportingErrors,
+  milliseconds,
+  requireBounded,
+  requireOptions,
+  requireTexts,
+  unless,
+} from 'abp-bridge/driver';
 import { callTool, progressOf, tellOutcomes } from './calls.js';
 import { Frame } from './frame.js';
 import * as mcp from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
 
-/** @import { ReceivedCall } from '../../rpc/src/received-call.js' */
-/** @import { Transport } from '../../../js/transports/transport.js' */
-/** @import { Peer, RequestOptions } from '../../rpc/src/peer.js' */
+/** @import { IncomingRequest } from '@abp-bridge/rpc' */
+/** @import { Transport } from 'abp-bridge/driver' */
+/** @import { Peer, RequestOptions } from '@abp-bridge/rpc' */
 /** @import { HostContext, Params } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
@@ -94,19 +99,19 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
  *   of its lists, by `notifications/tools/list_changed` and so on (false)
  * @property {any} [state] what the view has kept when it was there before: `state` of the host that
  *   it had then
- * @property {(url: string, context: ReceivedCall) => unknown} [onOpenLink] gets addresses of the
+ * @property {(url: string, context: IncomingRequest) => unknown} [onOpenLink] gets addresses of the
  *   web only. This and the following refuse by throwing; without one of them, what it is for is
  *   refused
- * @property {(content: any, context: ReceivedCall) => any} [onMessage] takes a message that the
+ * @property {(content: any, context: IncomingRequest) => any} [onMessage] takes a message that the
  *   view adds to the conversation
  * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes
  *   what the model is to know
- * @property {(contents: any, context: ReceivedCall) => any} [onDownloadFile] saves what the view
+ * @property {(contents: any, context: IncomingRequest) => any} [onDownloadFile] saves what the view
  *   offers for download
  * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that
  *   holds now. It is asked for modes that the view has declared and, if the context has
  *   `availableDisplayModes`, that are among them
- * @property {(params: any, context: ReceivedCall) => any} [onCreateMessage] answers
+ * @property {(params: any, context: IncomingRequest) => any} [onCreateMessage] answers
  *   `sampling/createMessage`
  * @property {(params: any) => void} [onLog] called with what the view logs
  * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without
@@ -118,7 +123,7 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
  * @property {AbortSignal} [signal] stops waiting for it
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the view is
  *   ours (`'frames'`)
- * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending
+ * @property {import('@abp-bridge/rpc').Limits} [limits] of requests that may be pending
  *   and how long messages may be
  */
 
@@ -153,7 +158,7 @@ export async function createHost(target, options) {
   return host;
 }
 
-/** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<HostOptions>} */
 const OPTIONS = {
   context: 'an object',
   host: 'an object',
@@ -369,7 +374,7 @@ export class Host {
     const offered = Object.values(ASKED).map(([name, , told]) => options[name] && told);
     /**
      * @param {string} method
-     * @param {(params: Params, context: ReceivedCall) => unknown} handler
+     * @param {(params: Params, context: IncomingRequest) => unknown} handler
      */
     const serve = (method, handler) =>
       peer.handle(method, async (params, context) => {
@@ -437,7 +442,7 @@ export class Host {
 
   /**
    * What comes between the handshake and its end waits for that.
-   * @param {ReceivedCall} context
+   * @param {IncomingRequest} context
    */
   async #requireBegun({ signal }) {
     if (this.#initialized) return;
@@ -452,7 +457,7 @@ export class Host {
    * Asks the server.
    * @param {string} method
    * @param {unknown} params
-   * @param {ReceivedCall} context
+   * @param {IncomingRequest} context
    */
   async #ask(method, params, context) {
     const { server } = this.#options;

@@ -1,5 +1,5 @@
 /**
- * What `abp-bridge/mcp-apps` exports: views of MCP Apps, and hosts that show them.
+ * What `@abp-bridge/mcp-apps` exports: views of MCP Apps, and hosts that show them.
  *
  * How it is made. Both sides are a JSON-RPC peer (packages/rpc) with the words of protocol.js.
  *
@@ -24,8 +24,8 @@
  * handshakes, what a view is told again when it begins again, and the lists of tools. No states, no
  * clocks.
  */
-export { AbpError } from '../../../js/common/errors.js';
-export { RpcError } from '../../rpc/src/errors.js';
+export { AbpError } from 'abp-bridge/driver';
+export { RpcError } from '@abp-bridge/rpc';
 export { createHost } from './host.js';
 export { registerAppResource, registerAppTool } from './server.js';
 export { toolsOf } from './tools.js';

@@ -1,5 +1,5 @@
 /** What a view may load and use: from the metadata of its resource to the browser's own words. */
-import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { firstOf, getOwn, isRecord } from 'abp-bridge/driver';
 
 /**
  * What a view's frame may do, with an origin of its own making that is nobody else's, or with its

@@ -2,7 +2,7 @@
  * The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is
  * ours.
  */
-import { firstOf, getOwn, textOf } from '../../../js/common/values.js';
+import { firstOf, getOwn, textOf } from 'abp-bridge/driver';
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 

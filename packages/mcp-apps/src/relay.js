@@ -1,21 +1,28 @@
 /**
- * A view's tools as an app of others' making (packages/automation/src/foreign), for `connect`. The
+ * A view's tools as an app of others' making (js/foreign), for `connect`. The
  * view owns the outcome of its calls: nothing is decided here, and what it does not say is not
  * claimed.
  */
-import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { AbpError, safely } from '../../../js/common/errors.js';
-import { abortError } from '../../../js/common/signals.js';
-import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
-import { unstarted } from '../../../js/wire/messages.js';
-import { RpcError } from '../../rpc/src/errors.js';
+import { RpcError } from '@abp-bridge/rpc';
+import {
+  AbpError,
+  RelayTransport,
+  abortError,
+  copyRecord,
+  firstOf,
+  getOwn,
+  isObject,
+  isRecord,
+  requireBounded,
+  safely,
+  unstarted,
+} from 'abp-bridge/driver';
 import { isCancelled } from './calls.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, defined } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
 
-/** @import { ForeignApp, Hear } from '../../automation/src/foreign/foreign-app.js' */
+/** @import { ForeignApp, Hear } from 'abp-bridge/driver' */
 
 /** What agents of a host are told whose view is gone for good: trying again does not help. */
 export const GONE =

@@ -1,15 +1,21 @@
 /** The protocol's responses as results of tools, and back. */
-import { fromBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { safely, toErrorObject } from '../../../js/common/errors.js';
-import { copyRecord, firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { readError } from '../../automation/src/read-error.js';
-import { withBase64 } from '../../binary/src/binary.js';
-import { plain } from '../../automation/src/plain-json.js';
+import {
+  copyRecord,
+  firstOf,
+  fromBase64,
+  getOwn,
+  isRecord,
+  plain,
+  readError,
+  requireBounded,
+  safely,
+  toErrorObject,
+  withBase64,
+} from 'abp-bridge/driver';
 import { becameIn } from './calls.js';
 import { OUTCOME, textsOf, defined } from './protocol.js';
 
-/** @typedef {import('../../../js/wire/messages.js').Response} Response */
+/** @typedef {import('abp-bridge/driver').Response} Response */
 /**
  * @typedef {object} ToolResult
  * @property {object[]} content
@@ -47,7 +53,7 @@ export async function toolResult({ success, data, error, cancelled, metadata }, 
 }
 
 /**
- * @param {import('../../../js/common/errors.js').ErrorObject} error
+ * @param {import('abp-bridge/driver').ErrorObject} error
  * @param {Response['metadata']} [metadata] what became of its work
  * @returns {ToolResult}
  */

@@ -3,11 +3,7 @@
  * frame into is here, where there is nothing. It sets the view's policy, on itself, too, and relays
  * all messages but those that are its own.
  */
-import { safely } from '../../../js/common/errors.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { getOwn, isRecord } from '../../../js/common/values.js';
-import { OPAQUE } from '../../../js/transports/iframe.js';
-import { watchIframe } from '../../../js/transports/iframe-watcher.js';
+import { OPAQUE, exactOrigin, getOwn, isRecord, safely, watchIframe } from 'abp-bridge/driver';
 import { OPAQUE_ORIGIN, allowOf, hasFrames, policyOf } from './policy.js';
 import { SANDBOX, VIEW_REPLACED } from './protocol.js';
 

@@ -2,7 +2,7 @@
  * Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of
  * its SDK are given.
  */
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from 'abp-bridge/driver';
 import { MIME_TYPE, defined } from './protocol.js';
 
 /**

@@ -2,17 +2,21 @@
  * An app's capabilities as the tools of its view. It is one more agent of the app: its calls are
  * the app's calls, with the same limits, checks and cancels.
  */
-import { Client } from '../../../js/agent/client.js';
-import { AbpError } from '../../../js/common/errors.js';
-import { markedTransfer, transfer } from '../../../js/common/transfer.js';
-import { getOwn, isRecord } from '../../../js/common/values.js';
-import { Receiver } from '../../../js/transports/receiver.js';
-import { wholeOf } from '../../page/src/grace.js';
+import {
+  AbpError,
+  Client,
+  Receiver,
+  getOwn,
+  isRecord,
+  markedTransfer,
+  transfer,
+  wholeOf,
+} from 'abp-bridge/driver';
 import { defined } from './protocol.js';
 import { toolResult } from './results.js';
 
-/** @import { Exposed } from '../../../js/app/expose.js' */
-/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Exposed } from 'abp-bridge/driver' */
+/** @import { Transport } from 'abp-bridge/driver' */
 
 /** What agents of this library call the capability of a tool. */
 export const CAPABILITY = 'abp-bridge/capability';

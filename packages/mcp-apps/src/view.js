@@ -1,17 +1,23 @@
 /** A view of MCP Apps: what it offers to its host, and what it asks of it. */
-import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
-import { requireOf, requireOptions } from '../../../js/common/check-options.js';
-import { whenAborted } from '../../../js/common/waiting.js';
-import { inAnotherTurn } from '../../../js/common/breathe.js';
-import { copyRecord, getOwn, milliseconds, textOf } from '../../../js/common/values.js';
-import { AppChannel } from '../../rpc/src/window-channel.js';
-import { RpcError } from '../../rpc/src/errors.js';
-import { createPeer } from '../../rpc/src/peer.js';
+import { AppChannel, RpcError, createPeer } from '@abp-bridge/rpc';
+import {
+  AbpError,
+  copyRecord,
+  getOwn,
+  inAnotherTurn,
+  invokeReportingErrors,
+  milliseconds,
+  requireOf,
+  requireOptions,
+  requireTexts,
+  textOf,
+  whenAborted,
+} from 'abp-bridge/driver';
 import { callTool, progressOf, tellOutcomes } from './calls.js';
 import * as mcp from './protocol.js';
 
-/** @import { Transport } from '../../../js/transports/transport.js' */
-/** @import { RequestOptions } from '../../rpc/src/peer.js' */
+/** @import { Transport } from 'abp-bridge/driver' */
+/** @import { RequestOptions } from '@abp-bridge/rpc' */
 /** @import { DisplayMode, HostContext } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
@@ -26,7 +32,7 @@ const EVENTS = /** @type {const} */ ({
   'tool-cancelled': 'onToolCancelled',
 });
 
-/** @type {import('../../../js/common/check-options.js').Kinds<ViewOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<ViewOptions>} */
 const OPTIONS = {
   app: 'an object',
   autoResize: 'a boolean',
@@ -79,7 +85,7 @@ const OPTIONS = {
  * @property {AbortSignal} [signal] closes the view, also while it waits for the host
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is
  *   ours (`'frames'`)
- * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending
+ * @property {import('@abp-bridge/rpc').Limits} [limits] of requests that may be pending
  *   and how long messages may be
  */
 

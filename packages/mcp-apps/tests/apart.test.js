@@ -2,8 +2,8 @@
 // a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose, transfer } from '../../main/src/index.js';
-import { createPeer, portChannel } from '../../rpc/src/index.js';
+import { connect, expose, transfer } from 'abp-bridge';
+import { createPeer, portChannel } from '@abp-bridge/rpc';
 import {
   createHost,
   createView,

@@ -1,7 +1,7 @@
 // A host whose view is played by the test: what it takes of one, and when.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPeer, portChannel } from '../../rpc/src/index.js';
+import { createPeer, portChannel } from '@abp-bridge/rpc';
 import { createHost } from '../src/index.js';
 
 /** The word by which a view of ours keeps its state with its host. */

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { connect, expose } from '../../main/src/index.js';
-import { RpcError, createPeer } from '../../rpc/src/index.js';
+import { connect, expose } from 'abp-bridge';
+import { RpcError, createPeer } from '@abp-bridge/rpc';
 import { createHost, createView, toolsOf } from '../src/index.js';
 import { allowOf, policyOf } from '../src/policy.js';
 import { SOURCES } from '../../../tests/support/stopped-sources.js';

@@ -12,7 +12,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { CallToolRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { PortMessageReader, PortMessageWriter, createMessageConnection } from 'vscode-jsonrpc/node';
 import { createPeer } from '../src/index.js';
-import { portTransport } from '../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 
 const ROUNDS = 9;
 const as = (params) => params;

@@ -7,14 +7,20 @@
  * reported to `onUnreadable` and skipped; reading continues after it. When the readable stream
  * ends, the other side is gone.
  */
-import { requireOptions, requireValues } from '../../../js/common/check-options.js';
-import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
-import { MAX_MESSAGES_PER_TURN, inAnotherTurn } from '../../../js/common/breathe.js';
-import { messageToText } from '../../websocket/src/json-text.js';
+import {
+  MAX_MESSAGES_PER_TURN,
+  AbpError,
+  Receiver,
+  inAnotherTurn,
+  invokeReportingErrors,
+  messageToText,
+  reasonText,
+  requireOptions,
+  requireValues,
+} from 'abp-bridge/driver';
 import { BLANK, HeaderFraming, LineFraming } from './framing.js';
-import { Receiver } from '../../../js/transports/receiver.js';
 
-/** @import { Feature, Transport } from '../../../js/transports/transport.js' */
+/** @import { Feature, Transport } from 'abp-bridge/driver' */
 
 /**
  * @typedef {object} NodeReadable What we use of `stream.Readable`.
@@ -46,7 +52,7 @@ import { Receiver } from '../../../js/transports/receiver.js';
  *   with more, the connection is closed
  */
 
-/** @type {import('../../../js/common/check-options.js').Kinds<StreamOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<StreamOptions>} */
 const OPTIONS = { maxBacklog: 'a number', maxMessage: 'a number' };
 
 /**

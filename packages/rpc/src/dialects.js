@@ -2,9 +2,8 @@
  * How dialects shape payloads, which never reach the core: where progress is, and what an empty
  * result is. The decisions of each dialect are a row in src/rpc.c.
  */
+import { copyRecord, getOwn, tell, textOf } from 'abp-bridge/driver';
 import * as rpc from './rpc-boundary.js';
-import { tell } from '../../../js/common/development.js';
-import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 
 /**
  * @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the

@@ -2,8 +2,7 @@
  * JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers
  * throw.
  */
-import { toErrorObject as readThrown, safely } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
+import { getOwn, safely, toErrorObject as readThrown } from 'abp-bridge/driver';
 
 export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;

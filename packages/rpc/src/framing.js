@@ -4,7 +4,7 @@
  * next `push`; an error for a piece that is no message, after which reading goes on; or undefined
  * once it needs another chunk. No more is kept than one message of the allowed length.
  */
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from 'abp-bridge/driver';
 
 const CR = 13;
 const LF = 10;

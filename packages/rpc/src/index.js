@@ -1,5 +1,5 @@
 /**
- * What `abp-bridge/rpc` exports: JSON-RPC peers whose requests can be cancelled, and ways to the
+ * What `@abp-bridge/rpc` exports: JSON-RPC peers whose requests can be cancelled, and ways to the
  * other side.
  *
  * How it is made. A peer (peer.js) has a table of calls in C (src/rpc.c): which are in flight,
@@ -23,17 +23,18 @@
  * (byte-streams.js, framed by framing.js). adapters/ gives any of them to other people's SDKs,
  * whose cancels and ends observed.js sets right.
  */
-export { transfer } from '../../../js/common/transfer.js';
-export { portTransport } from '../../../js/transports/port.js';
+export { transfer } from 'abp-bridge/driver';
+export { portTransport } from 'abp-bridge/driver';
 export * from './byte-streams.js';
-export { RpcError } from './errors.js';
+export { RpcError, saysCancelled } from './errors.js';
 export { createPeer } from './peer.js';
 export * from './port-channel.js';
-export { hostChannel, windowChannel } from './window-channel.js';
+export { RPC_CANCELLED, RPC_CLOSED } from './rpc-boundary.js';
+export { AppChannel, hostChannel, windowChannel } from './window-channel.js';
 
 /**
  * The types that are met on the way.
- * @typedef {import('../../../js/transports/transport.js').Transport} ChannelTransport
+ * @typedef {import('abp-bridge/driver').Transport} ChannelTransport
  * @typedef {import('./received-call.js').Handler} Handler
  * @typedef {import('./received-call.js').ReceivedCall} IncomingRequest
  * @typedef {import('./made-call.js').Answer} Answer

@@ -1,9 +1,6 @@
 /** A call that is made here: a promise, and the signal that may end it early. */
-import * as abp from '../../../js/driver/abp-boundary.js';
+import { abp, getOwn, offAbort, reasonText } from 'abp-bridge/driver';
 import * as rpc from './rpc-boundary.js';
-import { reasonText } from '../../../js/common/errors.js';
-import { offAbort } from '../../../js/common/signals.js';
-import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
 
 /**

@@ -1,7 +1,5 @@
 /** JSON-RPC's messages: made, taken apart, and in batches. */
-import { reasonText } from '../../../js/common/errors.js';
-import { warn } from '../../../js/common/development.js';
-import { getOwn, isObject } from '../../../js/common/values.js';
+import { getOwn, isObject, reasonText, warn } from 'abp-bridge/driver';
 import { INTERNAL_ERROR } from './errors.js';
 import * as rpc from './rpc-boundary.js';
 
@@ -88,8 +86,8 @@ export class Batch {
  * side's place, an answer replaced by an error.
  * @param {unknown} message
  * @param {unknown} cause
- * @param {import('../../../js/transports/receiver.js').Receiver
- *   & import('../../../js/transports/transport.js').Transport} channel
+ * @param {import('abp-bridge/driver').Receiver
+ *   & import('abp-bridge/driver').Transport} channel
  */
 export function answerUnsent(message, cause, channel) {
   const id = getOwn(message, 'id');

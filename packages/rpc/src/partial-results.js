@@ -2,10 +2,7 @@
  * Results that a handler makes part by part: LSP's partial results, joined for callers that did not
  * ask for parts.
  */
-import { breathe } from '../../../js/common/breathe.js';
-import { Collection, Iteration } from '../../../js/common/iteration.js';
-import { abortError } from '../../../js/common/signals.js';
-import { getOwn, isRecord } from '../../../js/common/values.js';
+import { Collection, Iteration, abortError, breathe, getOwn, isRecord } from 'abp-bridge/driver';
 
 export { Iteration };
 

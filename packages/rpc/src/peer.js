@@ -2,13 +2,25 @@
  * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the
  * core's actions say. Nothing here decides what happens to a call.
  */
-import { inAnotherTurn } from '../../../js/common/breathe.js';
-import { latestOf } from '../../../js/common/latest.js';
-import * as abp from '../../../js/driver/abp-boundary.js';
-import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
-import { onAbort } from '../../../js/common/signals.js';
-import { getOwn, isObject, isRecord, milliseconds } from '../../../js/common/values.js';
-import { Machine } from '../../../js/driver/machine.js';
+import {
+  Machine,
+  abp,
+  getOwn,
+  inAnotherTurn,
+  invokeReportingErrors,
+  isObject,
+  isRecord,
+  latestOf,
+  milliseconds,
+  mistyped,
+  onAbort,
+  requireForm,
+  requireOf,
+  requireOptions,
+  requireValues,
+  safely,
+  warn,
+} from 'abp-bridge/driver';
 import * as rpc from './rpc-boundary.js';
 import { PeerCore, ready } from './rpc-core.js';
 import { DIALECTS, tokenOf } from './dialects.js';
@@ -16,14 +28,6 @@ import { INTERNAL_ERROR, RpcError, toErrorObject } from './errors.js';
 import { Batch, MAX_BATCH, message, readMessage } from './message.js';
 import { MadeCall } from './made-call.js';
 import { ReceivedCall } from './received-call.js';
-import {
-  mistyped,
-  requireOf,
-  requireForm,
-  requireOptions,
-  requireValues,
-} from '../../../js/common/check-options.js';
-import { warn } from '../../../js/common/development.js';
 import { RequestStream } from './request-stream.js';
 import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 
@@ -75,9 +79,9 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
  *   transport can
  */
 
-/** @import { AbpError } from '../../../js/common/errors.js' */
+/** @import { AbpError } from 'abp-bridge/driver' */
 /** @import { Answer } from './made-call.js' */
-/** @import { Action } from '../../../js/driver/machine.js' */
+/** @import { Action } from 'abp-bridge/driver' */
 /** @import { Handler } from './received-call.js' */
 /** @import { Kind, Reported } from './dialects.js' */
 
@@ -146,12 +150,12 @@ const UNSTARTED = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
 /**
  * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded
  * waits for it.
- * @param {import('../../../js/transports/transport.js').Transport} transport
+ * @param {import('abp-bridge/driver').Transport} transport
  * @param {PeerOptions} options
  */
 export const createPeer = (transport, options) => new Peer(transport, options);
 
-/** @type {import('../../../js/common/check-options.js').Kinds<PeerOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<PeerOptions>} */
 const OPTIONS = {
   dialect: '"acp", "lsp" or "mcp"',
   limits: 'an object of numbers',
@@ -160,7 +164,7 @@ const OPTIONS = {
   start: 'a boolean',
   trace: 'a function',
 };
-/** @type {import('../../../js/common/check-options.js').Kinds<RequestOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<RequestOptions>} */
 const REQUEST_OPTIONS = {
   maxTotalTimeout: 'a number',
   onCancelled: 'a function',
@@ -233,7 +237,7 @@ export class Peer {
 
   /**
    * Use {@link createPeer}.
-   * @param {import('../../../js/transports/transport.js').Transport} transport
+   * @param {import('abp-bridge/driver').Transport} transport
    * @param {PeerOptions} options
    */
   constructor(transport, options) {
@@ -1039,7 +1043,7 @@ export class Peer {
   /**
    * @param {object} what
    * @param {Transferable[]} [transfer]
-   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
+   * @param {import('abp-bridge/driver').MessageKind} [kind]
    */
   #send(what, transfer, kind) {
     try {

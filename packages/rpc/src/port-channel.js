@@ -1,13 +1,17 @@
 /** A port to another end of this library. */
-import * as FrameKind from '../../../js/wire/frame-kinds.js';
-import { AbpError } from '../../../js/common/errors.js';
-import { plainOf } from '../../../js/common/copy.js';
-import { FrameWriter, entriesOf, isFrame } from '../../../js/wire/frames.js';
+import {
+  AbpError,
+  FrameKind,
+  FrameWriter,
+  Receiver,
+  entriesOf,
+  isFrame,
+  plainOf,
+  portTransport,
+} from 'abp-bridge/driver';
 import { answerUnsent } from './message.js';
-import { portTransport } from '../../../js/transports/port.js';
-import { Receiver } from '../../../js/transports/receiver.js';
 
-/** @import { Feature, Transport } from '../../../js/transports/transport.js' */
+/** @import { Feature, Transport } from 'abp-bridge/driver' */
 
 /**
  * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.

@@ -2,13 +2,19 @@
  * A call that was received: runs its handler, is what the handler knows of it, and sends its
  * answer.
  */
-import * as abp from '../../../js/driver/abp-boundary.js';
+import {
+  LIMITS,
+  abortError,
+  abp,
+  getOwn,
+  isGenerator,
+  isRecord,
+  isStream,
+  keptReport,
+  markedTransfer,
+  saysTimeout,
+} from 'abp-bridge/driver';
 import * as rpc from './rpc-boundary.js';
-import { keptReport } from '../../../js/common/report.js';
-import { getOwn, isRecord } from '../../../js/common/values.js';
-import { saysTimeout } from '../../../js/common/errors.js';
-import { LIMITS, abortError } from '../../../js/common/signals.js';
-import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
 import { reportingTaskOf, taskOf } from './task-progress.js';
 
@@ -83,7 +89,7 @@ export class ReceivedCall {
   /**
    * Sends its progress.
    * @internal
-   * @type {ReturnType<typeof import('../../../js/common/latest.js').latestOf<object>> | undefined}
+   * @type {ReturnType<typeof import('abp-bridge/driver').latestOf<object>> | undefined}
    */
   reports;
   /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */

@@ -1,7 +1,5 @@
 /** The caller's side of a request whose result comes in parts. */
-import { Inflow } from '../../../js/common/inflow.js';
-import { followSignal } from '../../../js/common/signals.js';
-import { sizeOf } from '../../../js/common/value-size.js';
+import { Inflow, followSignal, sizeOf } from 'abp-bridge/driver';
 
 /**
  * Bytes of parts that may wait to be read: the protocols have no flow control. Each part counts as

@@ -3,7 +3,7 @@
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = 2007142554;
 
-/** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
+/** @import { Brand, Pointer } from 'abp-bridge/driver' */
 
 /** @typedef {0 | Brand<'abp_call'>} Handle */
 /** @typedef {Brand<'abp_counter'>} Counter */

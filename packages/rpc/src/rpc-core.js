@@ -2,12 +2,11 @@
  * JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not
  * known here.
  */
+import { Core, CoreModule } from 'abp-bridge/driver';
 import deflated from '../../../dist/rpc-wasm.js';
-import { Core } from '../../../js/driver/core.js';
-import { CoreModule } from '../../../js/driver/module.js';
 import * as rpc from './rpc-boundary.js';
 
-/** @import { Fate } from '../../../js/driver/abp-boundary.js' */
+/** @import { Fate } from 'abp-bridge/driver' */
 
 /** @type {CoreModule<rpc.Exports>} */
 const module = new CoreModule(

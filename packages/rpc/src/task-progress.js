@@ -3,9 +3,7 @@
  * the task ends: their progress (2025-11-25), and that they can be stopped, for which MCP has a
  * request of its own.
  */
-import { safely } from '../../../js/common/errors.js';
-import { getOwn, textOf } from '../../../js/common/values.js';
-import { whenAborted } from '../../../js/common/waiting.js';
+import { getOwn, safely, textOf, whenAborted } from 'abp-bridge/driver';
 
 /** The request that stops a task. */
 export const CANCEL_TASK = 'tasks/cancel';

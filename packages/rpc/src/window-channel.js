@@ -15,20 +15,25 @@
  * A side reads from the port once the other has sent its last word on the window, so that no
  * message overtakes another.
  */
-import { AbpError, safely } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { requireOptions } from '../../../js/common/check-options.js';
-import { secret } from '../../../js/common/secret.js';
+import {
+  OPAQUE,
+  AbpError,
+  Receiver,
+  exactOrigin,
+  getOwn,
+  iframeTransport,
+  requireOptions,
+  requireWindow,
+  safely,
+  secret,
+  warn,
+  watchIframe,
+  watchWindow,
+} from 'abp-bridge/driver';
 import { answerUnsent, isMessage } from './message.js';
 import { portChannel } from './port-channel.js';
-import { Receiver } from '../../../js/transports/receiver.js';
-import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
-import { watchIframe } from '../../../js/transports/iframe-watcher.js';
-import { requireWindow, watchWindow } from '../../window/src/watch.js';
-import { warn } from '../../../js/common/development.js';
 
-/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Transport } from 'abp-bridge/driver' */
 
 /** The key of our own words. */
 const WORD = 'abp-bridge';
@@ -55,9 +60,9 @@ const MAX_EARLY_MESSAGES = 1024;
  * @property {'frames' | 'none'} [upgrade] as above
  */
 
-/** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<HostOptions>} */
 const HOST_OPTIONS = { loaded: 'a boolean', origin: 'a string', upgrade: '"frames" or "none"' };
-/** @type {import('../../../js/common/check-options.js').Kinds<AppOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<AppOptions>} */
 const APP_OPTIONS = { host: 'an object', origins: 'an object', upgrade: '"frames" or "none"' };
 
 /**
@@ -332,7 +337,10 @@ class HostChannel extends WindowChannel {
   };
 }
 
-/** Without `origins` it is for a view, which anybody may embed: the origin is found out. */
+/**
+ * Without `origins` it is for a view, which anybody may embed: the origin is found out.
+ * @internal for `@abp-bridge/mcp-apps`
+ */
 export class AppChannel extends WindowChannel {
   #document = secret();
   /** The host to which the port was offered. @type {unknown} */

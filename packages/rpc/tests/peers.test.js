@@ -15,7 +15,6 @@ import {
   transfer,
   windowChannel,
 } from '../src/index.js';
-import { warnings } from '../../../js/common/warnings.js';
 import { useClock } from '../../../tests/support/clock.js';
 import { instanceWith, trap } from '../../../tests/support/trap.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
@@ -770,8 +769,7 @@ test('lsp: messages without a version are taken', async () => {
 
 test('what arrives as another kind of message than it is registered for is warned of, once for each method', async (t) => {
   const told = [];
-  warnings((message) => told.push(message));
-  t.after(() => warnings(true));
+  t.mock.method(console, 'warn', (message) => told.push(message));
   const { peer, post, said } = scriptedPeer('acp');
   const calls = [];
   peer.handle('session/cancel', () => calls.push('handle'));

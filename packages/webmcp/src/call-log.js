@@ -2,7 +2,7 @@
  * What became of the calls that came by WebMCP, for agents that ask: the browser tells a caller
  * that aborts nothing.
  */
-import { getOwn } from '../../../js/common/values.js';
+import { getOwn } from 'abp-bridge/driver';
 
 /** The tool that tells what became of calls. */
 export const CALLS = 'abp.calls';
@@ -10,7 +10,7 @@ export const CALLS = 'abp.calls';
 const MAX_REMEMBERED = 64;
 const MAX_TOLD = 128;
 
-/** @typedef {import('../../../js/common/errors.js').ErrorObject} ErrorObject */
+/** @typedef {import('abp-bridge/driver').ErrorObject} ErrorObject */
 /**
  * @typedef {'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'} State `cancelling`: it
  *   was cancelled, and its handler has not returned

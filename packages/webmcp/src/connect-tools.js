@@ -1,14 +1,17 @@
 /** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
-import { connect } from '../../main/src/connect.js';
-import { foreignApp } from '../../automation/src/foreign/foreign-app.js';
-import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
-import { REPORTERS } from '../../page/src/reporters.js';
-import { pageTools, readAnswer } from '../../automation/src/page-tools.js';
-import { AbpError, toErrorObject } from '../../../js/common/errors.js';
-import { modelContext } from '../../automation/src/model-context.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { isObject, milliseconds } from '../../../js/common/values.js';
-import { watchIframe } from '../../../js/transports/iframe-watcher.js';
+import { connect } from 'abp-bridge';
+import {
+  AbpError,
+  RelayTransport,
+  exactOrigin,
+  foreignApp,
+  isObject,
+  milliseconds,
+  toErrorObject,
+  watchIframe,
+} from 'abp-bridge/driver';
+import { pageTools, readAnswer } from './page-tools.js';
+import { modelContext } from './model-context.js';
 
 /**
  * See packages/webmcp/src/index.js.
@@ -31,11 +34,11 @@ export async function connectTools(target, options, isLoaded) {
     }
     const tools = pageTools({ window: iframe?.contentWindow ?? globalThis.window, origin });
     await someTool(tools, rest);
-    const app = foreignApp(REPORTERS, { abp: tools.abp });
+    const app = foreignApp({ abp: tools.abp });
+    const call = app.call.bind(app);
+    app.call = async (...made) => readAnswer(await call(...made));
     let unwatch = () => {};
-    const call = async (/** @type {Parameters<typeof app.call>} */ ...call) =>
-      readAnswer(await app.call(...call));
-    const transport = new RelayTransport({ ...app, call }, () => unwatch(), rest.limits);
+    const transport = new RelayTransport(app, () => unwatch(), rest.limits);
     if (iframe) {
       const gone = () =>
         transport.lose(new AbpError('DISCONNECTED', 'The page was closed', { retryable: true }));
@@ -48,7 +51,7 @@ export async function connectTools(target, options, isLoaded) {
 
 /**
  * Waits until there is a tool.
- * @param {import('../../automation/src/page-tools.js').PageTools} tools
+ * @param {import('./page-tools.js').PageTools} tools
  * @param {{ timeout?: number, signal?: AbortSignal }} options
  */
 async function someTool(tools, { timeout = 10_000, signal }) {

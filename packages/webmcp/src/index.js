@@ -1,5 +1,5 @@
 /**
- * What `abp-bridge/webmcp` exports: an app's capabilities as WebMCP tools, and a client of the
+ * What `@abp-bridge/webmcp` exports: an app's capabilities as WebMCP tools, and a client of the
  * tools of a page.
  *
  * How it is made. What few pages need is loaded where a browser, or a polyfill, has
@@ -18,17 +18,15 @@
  * as long as it remembers. Held here: what was registered, and the values of the last calls (names,
  * times, errors). No states.
  */
-import { requireOptions } from '../../../js/common/check-options.js';
-import { reportError } from '../../../js/common/errors.js';
-import { exactOrigin } from '../../../js/common/origins.js';
-import { modelContext } from '../../automation/src/model-context.js';
-export { AbpError } from '../../../js/common/errors.js';
+import { exactOrigin, reportError, requireOptions } from 'abp-bridge/driver';
+import { modelContext } from './model-context.js';
+export { AbpError } from 'abp-bridge/driver';
 
-/** @typedef {import('../../../js/types/app.js').WebMcp} WebMcp */
+/** @typedef {import('abp-bridge/driver').WebMcp} WebMcp */
 /** @typedef {import('./call-log.js').State} CallState */
-/** @typedef {import('../../../js/types/app.js').ServedApp} ExposedApp */
+/** @typedef {import('abp-bridge/driver').ServedApp} ExposedApp */
 /**
- * @typedef {import('../../../js/app/registry.js').Registry} Registry The capabilities of an exposed
+ * @typedef {import('abp-bridge/driver').Registry} Registry The capabilities of an exposed
  *   app.
  */
 
@@ -39,7 +37,7 @@ export { AbpError } from '../../../js/common/errors.js';
  *   the browser's agent and whoever drives the browser always may
  */
 
-/** @type {import('../../../js/common/check-options.js').Kinds<WebMcpOptions>} */
+/** @type {import('abp-bridge/driver').Kinds<WebMcpOptions>} */
 const OPTIONS = { origins: 'an object' };
 
 /**
@@ -83,9 +81,9 @@ export function webmcp(options = {}) {
  * what became of a cancelled call.
  * @param {Document | HTMLIFrameElement} target this page's `document`, or an iframe in it with
  *   `allow="tools"`, whose tools are exposed to this page's origin
- * @param {Omit<import('../../../js/agent/client.js').ConnectOptions, 'upgrade'>} options `origin`
+ * @param {Omit<import('abp-bridge/driver').ConnectOptions, 'upgrade'>} options `origin`
  *   is the iframe's exact origin; `timeout` is how long to wait for the first tool (10000 ms)
- * @returns {Promise<import('../../../js/agent/client.js').Client>} rejects with an AbpError:
+ * @returns {Promise<import('abp-bridge/driver').Client>} rejects with an AbpError:
  *   `NOT_SUPPORTED` where the browser has no WebMCP, `PERMISSION_DENIED` where this document may
  *   not use it, `TIMEOUT` where there are no tools
  */

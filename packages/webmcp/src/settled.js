@@ -3,8 +3,7 @@
  * report, and the tool by which an agent asks what became of a call. It needs no core: a tool's own
  * promise decides.
  */
-import { saysCancelled, toErrorObject } from '../../../js/common/errors.js';
-import { keptReport } from '../../../js/common/report.js';
+import { keptReport, saysCancelled, toErrorObject } from 'abp-bridge/driver';
 import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './call-log.js';
 
 /** @typedef {import('./call-log.js').CallRecord} CallRecord */

@@ -1,20 +1,25 @@
 /**
  * The capabilities of an app as WebMCP tools, whose calls are those of one more agent of the app.
  */
-import { Client } from '../../../js/agent/client.js';
-import * as abp from '../../../js/driver/abp-boundary.js';
-import { wholeOf } from '../../page/src/grace.js';
-import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
-import { isLoopback } from '../../untrusted/src/addresses.js';
-import { requireBounded } from '../../untrusted/src/bounds.js';
-import { isRecord } from '../../../js/common/values.js';
-import { unstarted } from '../../../js/wire/messages.js';
-import { followSignal } from '../../../js/common/signals.js';
-import { portTransport } from '../../../js/transports/port.js';
-import { plain } from '../../automation/src/plain-json.js';
-import { withBase64 } from '../../binary/src/binary.js';
+import {
+  AbpError,
+  Client,
+  abp,
+  followSignal,
+  isLoopback,
+  isRecord,
+  plain,
+  portTransport,
+  reportError,
+  requireBounded,
+  safely,
+  toErrorObject,
+  unstarted,
+  warn,
+  wholeOf,
+  withBase64,
+} from 'abp-bridge/driver';
 import { CALLS, CANCELLING, CallLog, RUNNING, callsTool, saidBy } from './call-log.js';
-import { warn } from '../../../js/common/development.js';
 
 /** How often the app is asked whether what it decides by functions is available, in ms. */
 const POLL = 1000;
@@ -54,7 +59,7 @@ export class Tools {
   #client;
   /**
    * The app's end of the session.
-   * @type {import('../../../js/app/expose.js').AppTransport | undefined}
+   * @type {import('abp-bridge/driver').AppTransport | undefined}
    */
   #transport;
   /** @type {Promise<void> | undefined} */
@@ -310,7 +315,7 @@ async function toPlain(data) {
   }
 }
 
-/** @param {import('../../../js/common/errors.js').ErrorObject} error */
+/** @param {import('abp-bridge/driver').ErrorObject} error */
 const plainError = ({ details, ...error }) => safely(() => plain({ ...error, details }), error);
 
 /**

@@ -2,7 +2,7 @@
 // calls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AbpError, connect, expose } from '../../main/src/index.js';
+import { AbpError, connect, expose } from 'abp-bridge';
 import { webmcp } from '../src/index.js';
 import { useClock } from '../../../tests/support/clock.js';
 import { fired, gate } from '../../rpc/tests/support/rpc.js';

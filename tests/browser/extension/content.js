@@ -1,7 +1,7 @@
 // In each page: an app for the extension, and an agent of the extension's app, whose outcome the
 // page can read.
 import { connect, expose } from 'abp-bridge';
-import { extensionTransport, servePorts } from 'abp-bridge/extension';
+import { extensionTransport, servePorts } from 'abp-bridge/transports';
 
 const sessions = [];
 const app = expose(

@@ -1,7 +1,7 @@
 // An app in the worker of an extension, for the extension's own pages and those of one site; and an
 // agent of the apps in pages. Without WebAssembly, which the policy of this extension forbids.
 import { connect, expose } from 'abp-bridge';
-import { extensionTransport, servePorts } from 'abp-bridge/extension';
+import { extensionTransport, servePorts } from 'abp-bridge/transports';
 
 globalThis.sessions = [];
 const app = expose(

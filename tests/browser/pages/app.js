@@ -1,5 +1,5 @@
 // The app page of the browser tests. What it is is said in its address.
-import { expose, transfer } from '/packages/main/src/index.js';
+import { expose, transfer } from '/parts/main/index.js';
 import { ready } from '/js/driver/abp-core.js';
 import { plainApp, windowChannel } from '/tests/plain/plain.js';
 import { AppDriver } from '/tests/support/drivers.js';

@@ -1,6 +1,6 @@
 // A page whose iframe is anywhere: in shadow trees, in other frames and windows. Does nothing until
 // a test asks.
-import { connect } from '/packages/main/src/index.js';
+import { connect } from '/parts/main/index.js';
 import { createPeer, windowChannel } from '/packages/rpc/src/index.js';
 
 const make = (name) => document.createElement(name);

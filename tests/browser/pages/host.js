@@ -1,7 +1,7 @@
 // The host page of the browser tests: does nothing until a test asks.
-import { connect, expose } from '/packages/main/src/index.js';
+import { connect, expose } from '/parts/main/index.js';
 import { ready } from '/js/driver/abp-core.js';
-import { webSocketTransport } from '/packages/websocket/src/index.js';
+import { webSocketTransport } from '/parts/transports/index.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
 import { AgentDriver, AppDriver } from '/tests/support/drivers.js';
 import { Log, play } from '/tests/support/transcript.js';

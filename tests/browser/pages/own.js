@@ -1,5 +1,5 @@
 // An app in a page of its own, for automation. What it is is said in its address.
-import { expose } from '/packages/main/src/index.js';
+import { expose } from '/parts/main/index.js';
 import { plainPage } from '/tests/plain/page.js';
 import { AppDriver } from '/tests/support/drivers.js';
 

@@ -1,7 +1,7 @@
 // A page that opens windows, or is opened: an app for the origins in its address, and an agent of
 // the app in another window.
-import { connect, expose } from '/packages/main/src/index.js';
-import { windowTransport } from '/packages/window/src/index.js';
+import { connect, expose } from '/parts/main/index.js';
+import { windowTransport } from '/parts/transports/index.js';
 import { hostChannel, windowChannel } from '/packages/rpc/src/index.js';
 
 const asked = new URLSearchParams(location.search);

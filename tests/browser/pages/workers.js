@@ -1,9 +1,8 @@
 // A page with workers: an agent of apps that live in them, and an app whose operations run in a
 // pool of them.
-import { connect, expose } from '/packages/main/src/index.js';
-import { warnings } from '/js/common/warnings.js';
+import { connect, expose } from '/parts/main/index.js';
 import { ready } from '/js/driver/abp-core.js';
-import { pool } from '/packages/workers/src/pool.js';
+import { pool } from '/parts/workers/pool.js';
 import { watchHeld } from './held.js';
 
 const agent = { name: 'test', version: '1' };
@@ -17,7 +16,6 @@ const MAKE = {
 /** What the core is made of. */
 window.core = ready();
 window.watchHeld = watchHeld;
-window.warnings = warnings;
 
 // --- An app in a worker --------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // An app whose handlers write to the database. Its address says which. Its tools are called by a
 // script of the page, too.
-import { expose } from '/packages/main/src/index.js';
+import { expose } from '/parts/main/index.js';
 import { webmcp } from '/packages/webmcp/src/index.js';
 import { APP, makeCall } from '/tests/effects/calls.js';
 import { handlersOf, withChecks } from '/tests/effects/work.js';

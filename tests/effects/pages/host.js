@@ -1,9 +1,9 @@
 // A host that calls an app in its iframe, on another site, or in its workers, and tells of each
 // call what it was told.
 import { LIMITS } from '/js/common/signals.js';
-import { connect, expose } from '/packages/main/src/index.js';
+import { connect, expose } from '/parts/main/index.js';
 import { createHost } from '/packages/mcp-apps/src/index.js';
-import { pool } from '/packages/workers/src/pool.js';
+import { pool } from '/parts/workers/pool.js';
 import {
   AGENT,
   APP,

@@ -1,6 +1,6 @@
 // An app in a worker of a page, or the tasks of a pool there.
-import { expose } from '/packages/main/src/index.js';
-import { serve } from '/packages/workers/src/pool.js';
+import { expose } from '/parts/main/index.js';
+import { serve } from '/parts/workers/pool.js';
 import { APP } from '/tests/effects/calls.js';
 import { handlersOf, withChecks } from '/tests/effects/work.js';
 import { placeOf, settingsHere } from './place.js';

@@ -1,7 +1,7 @@
 // An app in a worker of whatever kind, in Node or in a page. What it is is said in its address or,
 // in Node, in its data.
-import { expose } from '../../../packages/main/src/index.js';
-import { Token } from '../../../packages/workers/src/pool.js';
+import { expose } from '../../../parts/main/index.js';
+import { Token } from '../../../parts/workers/pool.js';
 import { AppDriver } from '../drivers.js';
 
 const options =

@@ -7,7 +7,7 @@ import { AFTER, PATCHES } from '../patches.js';
 const { name, when, appPorts, agentPorts } = workerData;
 const patch = PATCHES[name] ?? AFTER[name];
 if (when === 'before') patch();
-const { connect, expose } = await import('../../../packages/main/src/index.js');
+const { connect, expose } = await import('../../../parts/main/index.js');
 if (when === 'after') patch();
 const app = { id: 'a.b', name: 'A', version: '1' };
 for (const port of appPorts) expose({ app, capabilities: CAPABILITIES }, { port });

@@ -1,5 +1,5 @@
 // A worker of a pool, in Node or in a page.
-import { serve, transfer } from '../../../packages/workers/src/pool.js';
+import { serve, transfer } from '../../../parts/workers/pool.js';
 
 const options =
   globalThis.process?.getBuiltinModule('node:worker_threads').workerData ??

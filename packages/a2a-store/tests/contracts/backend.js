@@ -1,12 +1,12 @@
 /**
- * What every backend promises (packages/a2a-store/src/backends/backend.js). Whoever writes one
+ * What every backend promises (packages/a2a/src/store/backends/backend.js). Whoever writes one
  * calls this with a way to open it: each test uses names of its own, so that they may share one.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 
-/** @import { Backend, LogRecord } from '../../src/backends/backend.js' */
+/** @import { Backend, LogRecord } from '../../../a2a/src/store/backends/backend.js' */
 
 /** @param {LogRecord[]} records */
 const dataOf = (records) => records.map(({ data }) => data);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { taskStore } from '../../src/index.js';
 import { VERSIONS, ask, deferred, serve } from '../../../a2a/tests/support/a2a.js';
 
-/** @import { Backend } from '../../src/backends/backend.js' */
+/** @import { Backend } from '../../../a2a/src/store/backends/backend.js' */
 
 const V1 = VERSIONS['1.0'];
 const LIMITS = { limits: { remembered: 100_000 } };

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
-import { createTaskClient } from '../../../a2a/src/index.js';
+import { createTaskClient } from '@abp-bridge/a2a';
 import { pushNotifications, taskStore } from '../../src/index.js';
 import {
   VERSIONS,
@@ -47,7 +47,7 @@ async function start(t, openBackend, execute, { count = 2, store = {}, ...option
 
 /**
  * @param {string} name
- * @param {() => Promise<import('../../src/backends/backend.js').Backend>} openBackend an empty one
+ * @param {() => Promise<import('../../src/index.js').Backend>} openBackend an empty one
  */
 export function testStore(name, openBackend) {
   /**

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as jetstream from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { createTaskServer } from '../../../a2a/src/index.js';
+import { createTaskServer } from '@abp-bridge/a2a';
 import { natsBackend, taskStore } from '../../src/index.js';
 
 const { servers, namespace, effects, term, onOrphan, replicas } = JSON.parse(process.argv[2]);

@@ -1,5 +1,5 @@
-// docs/a2a-fleet.md by the letter: its commands and its programs, in an empty folder. Only the
-// ports are those of this machine.
+// packages/a2a-store/docs/a2a-fleet.md by the letter: its commands and its programs, in an empty
+// folder. Only the ports are those of this machine.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ async function freePort() {
   return String(port);
 }
 
-const document = readFileSync(join(root, 'docs/a2a-fleet.md'), 'utf8');
+const document = readFileSync(join(root, 'packages/a2a-store/docs/a2a-fleet.md'), 'utf8');
 /** The ports of the document, and free ones. */
 const PORTS = new Map(
   await Promise.all(['4222', '8080', '8081', '8082'].map(async (port) => [port, await freePort()])),
@@ -108,8 +108,13 @@ async function listening(port) {
  */
 function project(name) {
   const path = join(folder, name);
-  mkdirSync(join(path, 'node_modules'), { recursive: true });
+  mkdirSync(join(path, 'node_modules/@abp-bridge'), { recursive: true });
   symlinkSync(root, join(path, 'node_modules/abp-bridge'));
+  for (const neighbour of ['a2a', 'a2a-store'])
+    symlinkSync(
+      join(root, 'packages', neighbour),
+      join(path, 'node_modules/@abp-bridge', neighbour),
+    );
   symlinkSync(join(root, 'node_modules/@nats-io'), join(path, 'node_modules/@nats-io'));
   return path;
 }
@@ -118,8 +123,13 @@ test('several processes on NATS, as the document has them', { timeout: 600_000 }
   const section = 'Several processes, on NATS';
   const path = project('nats');
   const install = block('sh', 'npm install', section);
-  for (const name of ['abp-bridge', '@nats-io/transport-node', '@nats-io/jetstream'])
-    assert.ok(install.includes(` ${name}`));
+  for (const name of [
+    '@abp-bridge/a2a',
+    '@abp-bridge/a2a-store',
+    '@nats-io/transport-node',
+    '@nats-io/jetstream',
+  ])
+    assert.ok(`${install} `.includes(` ${name} `));
   const nats = begin(block('sh', 'nats-server', section).replace('nats-server', NATS_SERVER), path);
   await nats.says('Server is ready');
   writeFileSync(join(path, 'agent.mjs'), block('js', '// agent.mjs', section));

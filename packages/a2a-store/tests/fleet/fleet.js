@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTaskClient } from '../../../a2a/src/index.js';
+import { createTaskClient } from '@abp-bridge/a2a';
 import { isEnd } from './states.js';
 
 const script = new URL('agent.js', import.meta.url);
@@ -150,7 +150,7 @@ export class Fleet {
   told = new Map();
 
   /**
-   * @param {import('../../src/backends/backend.js').Backend} backend to read the logs
+   * @param {import('../../../a2a/src/store/backends/backend.js').Backend} backend to read the logs
    * @param {object} options of agent.js
    */
   constructor(backend, options) {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import * as jetstream from '@nats-io/jetstream';
-import { natsBackend } from '../../src/backends/nats.js';
+import { natsBackend } from '../../src/nats.js';
 import { taskStore } from '../../src/index.js';
 import { testBackend } from '../contracts/backend.js';
 import { VERSIONS, ask, serve } from '../../../a2a/tests/support/a2a.js';
@@ -61,7 +61,7 @@ test('NATS: what a process has left that ended in the midst of an object is swep
     const script = `
       const { connect } = await import(${module('@nats-io/transport-node')});
       const jetstream = await import(${module('@nats-io/jetstream')});
-      const { natsBackend } = await import(${module('../../src/backends/nats.js')});
+      const { natsBackend } = await import(${module('../../src/nats.js')});
       const connection = await connect({ servers: process.argv[1] });
       let chunks = 0;
       const killed = {
@@ -271,7 +271,7 @@ test('NATS: a cluster of three loses one, and no record is lost or twice', async
     }
     await Promise.all([all, killed]);
     assert.deepEqual(seen, expected);
-    /** @type {import('../../src/backends/backend.js').LogRecord[]} */
+    /** @type {import('../../../a2a/src/store/backends/backend.js').LogRecord[]} */
     let records = [];
     while (records.length === 0) records = await second.read(task, 0).catch(() => []);
     assert.deepEqual(
@@ -549,7 +549,7 @@ test('NATS: a list that is being read when its server goes away is not waited fo
 
 /** The configuration in the documents. */
 const CONFIG = /```conf\n([^]*?)```/.exec(
-  readFileSync(new URL('../../../../docs/a2a-fleet.md', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../a2a-store/docs/a2a-fleet.md', import.meta.url), 'utf8'),
 )?.[1];
 
 test('NATS: the server takes the configuration that is documented, and its permissions are enough', async (t) => {

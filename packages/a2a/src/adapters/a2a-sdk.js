@@ -9,13 +9,11 @@
  * `cancelTask` is called. An executor that answers with a message has a task as well, since the
  * core knows only tasks; its sender gets the message.
  */
-import { loadOnce, reportError } from '../../../../js/common/errors.js';
-import { milliseconds } from '../../../../js/common/values.js';
+import { isLoopback, loadOnce, milliseconds, reportError } from 'abp-bridge/driver';
 import { OWN_EXTENSION } from '../card.js';
 import { queueResponses } from '../port.js';
 import { DIALECTS, readEvent } from '../dialects.js';
 import { isOwnName } from '../http.js';
-import { isLoopback } from '../../../untrusted/src/addresses.js';
 import { createTaskServer } from '../server.js';
 
 /** @import { ExecutorContext } from '../runs.js' */

@@ -12,11 +12,12 @@ import { ClientFactory } from '@a2a-js/sdk/client';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { AgentEvent, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server';
 import { createRequestHandler } from '../../src/adapters/a2a-sdk.js';
-import { REPEATS } from '../../src/ids.js';
 import { createTaskClient } from '../../src/index.js';
-import { memoryBackend, taskStore } from '../../../a2a-store/src/index.js';
+import { memoryBackend, taskStore } from '@abp-bridge/a2a-store';
 import { deferred } from '../support/a2a.js';
 import { startSdkAgent } from '../support/a2a-sdk.js';
+
+const REPEATS = 'urn:abp-bridge:a2a:repeats';
 
 const part = (value) => ({
   content: { $case: 'text', value },

@@ -10,7 +10,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { memoryBackend, taskStore } from '../../../a2a-store/src/index.js';
+import { memoryBackend, taskStore } from '@abp-bridge/a2a-store';
 import { VERSIONS, deferred, open, post, servingUntilEnd } from '../support/a2a.js';
 
 const served = servingUntilEnd();

@@ -673,7 +673,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
         const connecting = connect();
         await until(() => '__abp_notification' in window);
         await page.evaluate(async () => {
-          const { expose } = await import('/packages/main/src/index.js');
+          const { expose } = await import('/parts/main/index.js');
           expose(
             {
               app: { id: 'late.app', name: 'Late', version: '1' },

@@ -1,5 +1,5 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { createTaskServer } from 'abp-bridge/a2a';
+import { createTaskServer } from '@abp-bridge/a2a';
 import { App, hasStopped } from '../app.js';
 import { keepAliveOf, serveGuarded } from '../http-guard.js';
 import { toPlain } from '../plain.js';
@@ -12,7 +12,7 @@ import { unlessAborted } from '../waiting.js';
 /** How long a cancelled task may take to say what became of it, in ms. */
 const GRACE = 5000;
 
-/** @typedef {import('abp-bridge/a2a').ExecutorContext} ExecutorContext */
+/** @typedef {import('@abp-bridge/a2a').ExecutorContext} ExecutorContext */
 
 /**
  * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill`
@@ -72,7 +72,7 @@ export const executor = (app) => async (context) => {
     });
     return;
   }
-  /** @type {import('abp-bridge/a2a').Part[]} */
+  /** @type {import('@abp-bridge/a2a').Part[]} */
   const parts = [];
   /** @type {import('../plain.js').Describe} */
   const put = ({ bytes, mimeType, filename }, rest) => {

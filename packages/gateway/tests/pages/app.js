@@ -1,6 +1,6 @@
 // An app whose handlers keep a log of their own, which goes to the server: what they heard of a
 // cancel is proof.
-import { AbpError, expose } from '/packages/main/src/index.js';
+import { AbpError, expose } from '/parts/main/index.js';
 import { SOURCES } from '/tests/support/stopped-sources.js';
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)) || '{}');

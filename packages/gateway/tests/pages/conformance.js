@@ -1,5 +1,5 @@
 // The app that the conformance suite of MCP asks for, in the words of this protocol.
-import { AbpError, expose } from '/packages/main/src/index.js';
+import { AbpError, expose } from '/parts/main/index.js';
 
 const bytes = (mimeType, ...content) => ({ content: new Uint8Array(content).buffer, mimeType });
 const png = () => bytes('image/png', 137, 80, 78, 71);

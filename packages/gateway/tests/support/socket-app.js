@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { expose } from 'abp-bridge';
-import { webSocketTransport } from 'abp-bridge/websocket';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { WebSocketServer } from 'ws';
 
 /**

@@ -17,7 +17,6 @@ export async function viewDocuments() {
     outdir: folder,
     bundle: true,
     format: 'esm',
-    supported: { 'inline-script': false },
     write: false,
   });
   return Object.fromEntries(

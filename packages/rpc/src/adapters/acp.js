@@ -9,7 +9,7 @@ const PARSE_ERROR = { code: -32700, message: 'Parse error' };
 
 /**
  * Makes a `Stream` for `connect` of the SDK's client or agent.
- * @param {import('../../../../js/transports/transport.js').Transport} transport closed together
+ * @param {import('abp-bridge/driver').Transport} transport closed together
  *   with the result
  * @returns {{ readable: ReadableStream<any>, writable: WritableStream<any> }}
  */

@@ -1,5 +1,5 @@
 /** Our transports for the MCP SDKs, 1.x and 2.x, client and server. */
-import { getOwn } from '../../../../js/common/values.js';
+import { getOwn } from 'abp-bridge/driver';
 import { Observed } from './observed.js';
 
 /** @type {import('./observed.js').Dialect} */
@@ -73,7 +73,7 @@ function translated(message, asking, asked) {
 
 /**
  * Makes a `Transport` for `connect` of the SDK's client or server.
- * @param {import('../../../../js/transports/transport.js').Transport} transport closed together
+ * @param {import('abp-bridge/driver').Transport} transport closed together
  *   with the result
  */
 export function mcpTransport(transport) {

@@ -12,12 +12,12 @@
  */
 import {
   AbpError,
+  getOwn,
   invokeReportingErrors,
   reasonText,
+  requireOf,
   toErrorObject,
-} from '../../../../js/common/errors.js';
-import { requireOf } from '../../../../js/common/check-options.js';
-import { getOwn } from '../../../../js/common/values.js';
+} from 'abp-bridge/driver';
 
 /**
  * @typedef {object} Dialect
@@ -77,7 +77,7 @@ export class Observed {
   #theirs = { requests: new Map(), answer: (message) => this.#post(message) };
 
   /**
-   * @param {import('../../../../js/transports/transport.js').Transport} transport
+   * @param {import('abp-bridge/driver').Transport} transport
    * @param {Dialect} dialect
    */
   constructor(transport, dialect) {

@@ -10,8 +10,8 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { acpStream } from '../../src/adapters/acp.js';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { headerTransport, lineTransport, portChannel } from '../../src/index.js';
-import { portTransport } from '../../../../js/transports/port.js';
-import { webSocketTransport } from '../../../websocket/src/index.js';
+import { portTransport } from 'abp-bridge/driver';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { SDKS, handlers } from '../support/sdks.js';
 
 /** What happened, for a test to wait for. */

@@ -13,7 +13,7 @@ import {
   createMessageConnection,
 } from 'vscode-jsonrpc/node';
 import { createPeer, headerTransport } from '../../src/index.js';
-import { portTransport } from '../../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 import { fired, gate, outcome, recording } from '../support/rpc.js';
 
 const CANCEL = '$/cancelRequest';

@@ -14,7 +14,7 @@ import {
 import { WebSocket, WebSocketServer } from 'ws';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { createPeer, portTransport } from '../../src/index.js';
-import { webSocketTransport } from '../../../websocket/src/index.js';
+import { webSocketTransport } from 'abp-bridge/transports';
 import { fired, gate, outcome, recording } from '../support/rpc.js';
 
 const VERSION = '2025-11-25';

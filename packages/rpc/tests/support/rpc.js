@@ -2,7 +2,7 @@
  * Ways to join JSON-RPC peers, ours and others', and handlers that behave in the ways that matter.
  */
 import { createPeer } from '../../src/index.js';
-import { portTransport } from '../../../../js/transports/port.js';
+import { portTransport } from 'abp-bridge/driver';
 
 /**
  * A way for two to speak without a line in between: what one posts, the other hears in a task of

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
-import { connectPage } from '../../../automation/src/index.js';
+import { connectPage } from '@abp-bridge/automation';
 import {
   LONG,
   launch as launchByPlaywright,

@@ -1,5 +1,5 @@
 // A page with the inspector on it, which a test connects to an app in an iframe.
-import { connect } from '/packages/main/src/index.js';
+import { connect } from '/parts/main/index.js';
 import '/packages/inspector/src/index.js';
 import { recordSession } from '/tests/support/recorded.js';
 

@@ -1,7 +1,7 @@
 // The host's page: shows a view by this library's host or by ext-apps' AppBridge, in one form. What
 // happens is noted in window.log, by the server's handlers here and by the view's there.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
-import { connect } from '../../../../main/src/index.js';
+import { connect } from '../../../../../parts/main/index.js';
 import { createPeer, portChannel } from '../../../../rpc/src/index.js';
 import { createHost } from '../../../src/index.js';
 

@@ -1,6 +1,6 @@
 // An app of this library that is served over WebMCP, too. What it is is said in its address.
 import { initializeWebMCPPolyfill } from '@mcp-b/webmcp-polyfill';
-import { AbpError, expose } from '/packages/main/src/index.js';
+import { AbpError, expose } from '/parts/main/index.js';
 import { webmcp } from '/packages/webmcp/src/index.js';
 import { plainPage } from '/tests/plain/page.js';
 

@@ -1,5 +1,5 @@
 // A page whose scripts are agents: of apps in frames, and of WebMCP tools.
-import { connect } from '/packages/main/src/index.js';
+import { connect } from '/parts/main/index.js';
 import { connectTools } from '/packages/webmcp/src/index.js';
 
 const agent = { name: 'host', version: '1' };

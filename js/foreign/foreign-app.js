@@ -1,0 +1,141 @@
+/**
+ * An app of others' making, of the form of `window.abp`, in one form: apps differ in how they
+ * report, list and cancel. This is made where the app is.
+ *
+ * It holds what cannot leave the app's page: functions. What becomes of a call is decided
+ * elsewhere, by an endpoint (foreign-capabilities.js).
+ */
+import { REPORTERS } from '../page/reporters.js';
+import { Reports } from './reports.js';
+
+/**
+ * Takes what the app reports, by kind: a notification `{ event, data }`; progress; changes
+ * `{ added, removed, changed, capabilities }`, with the names and what these capabilities are now;
+ * a question.
+ * @typedef {(kind: keyof typeof REPORTERS, report: any)
+ *   => unknown} Hear returns a promise of the response to a question
+ */
+
+/**
+ * An app of others' making. What it says has not been checked.
+ * @typedef {object} ForeignApp
+ * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open
+ *   begins a session; resolves with what `initialize` said and the capabilities. `patience` is how
+ *   long it may take to list these, and to shut down, in ms
+ * @property {(name: string, params: unknown, options: { callId: string, timeout?: number,
+ *   progressToken?: unknown }) => Promise<unknown>} call resolves with the response
+ * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's
+ *   word on it
+ * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what
+ *   was reported is heard no more; does not reject
+ */
+
+/**
+ * What a promise gives, or undefined when that takes too long.
+ * @param {unknown} promise
+ * @param {number} patience ms
+ */
+export function inTime(promise, patience) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, patience)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** Tells our own interface that bytes can be sent from here: for others it makes text of them. */
+const BYTES = { [Symbol.for('abp-bridge.bytes')]: true };
+
+/** @implements {ForeignApp} */
+class PageApp {
+  #page;
+  #reports = new Reports(() => this.#list());
+  #isOpen = false;
+  #patience = 0;
+
+  /** @param {any} page */
+  constructor(page) {
+    this.#page = page;
+  }
+
+  /** @returns {Promise<any[]>} the capabilities; apps list them in several forms */
+  async #list() {
+    let listing;
+    try {
+      const listed = this.#page.abp.listCapabilities?.();
+      listing = /** @type {any} */ (await inTime(listed, this.#patience));
+    } catch {
+      // Then what `initialize` returned must do.
+    }
+    const found = [listing, listing?.data, listing?.capabilities, listing?.data?.capabilities];
+    return found.find(Array.isArray) ?? [];
+  }
+
+  /** @type {ForeignApp['open']} */
+  async open(params, hear, patience) {
+    this.#patience = patience;
+    const kinds = /** @type {(keyof typeof REPORTERS)[]} */ (Object.keys(REPORTERS)).filter(
+      (kind) => kind !== 'Elicitation' || params.features?.elicitation === true,
+    );
+    this.#reports.begin(this.#page, kinds, hear);
+    let result;
+    try {
+      result = await this.#page.abp.initialize(params);
+      this.#isOpen = result?.success !== false;
+    } finally {
+      if (!this.#isOpen) this.#reports.end();
+    }
+    if (!this.#isOpen) return result;
+    // By now it is the app itself, and not a stub that was there while it loaded.
+    this.#reports.follow(this.#page.abp, kinds);
+    return { ...result, capabilities: [result?.capabilities ?? [], await this.#list()].flat() };
+  }
+
+  /** @type {ForeignApp['call']} */
+  async call(name, params, options) {
+    return this.#page.abp.call(name, params, { ...options, ...BYTES });
+  }
+
+  /**
+   * The protocol's own pages disagree on the arguments of `cancel`, so an app may take either form.
+   * @type {ForeignApp['cancel']}
+   */
+  async cancel(callId, reason) {
+    const { abp, __abp_cancel } = this.#page;
+    const isOwn = typeof abp.cancel === 'function';
+    if (!isOwn && typeof __abp_cancel !== 'function')
+      return { cancelled: false, reason: 'The app has no cancel function' };
+    const forms = isOwn ? [[callId, reason], [{ callId, reason }]] : [[callId, reason]];
+    const outcomes = [];
+    for (const form of forms) {
+      try {
+        const answer = await (isOwn ? abp.cancel(...form) : __abp_cancel(...form));
+        const cancelled = answer === true || answer?.cancelled === true;
+        if (cancelled || answer?.callId === callId) return { ...answer, cancelled };
+        outcomes.push({ answer });
+      } catch (thrown) {
+        outcomes.push({ thrown });
+      }
+    }
+    const outcome = outcomes.find(({ answer }) => answer !== undefined) ?? outcomes[0];
+    if ('thrown' in outcome) throw outcome.thrown;
+    return { reason: 'The app gave no reason', ...outcome.answer, cancelled: false };
+  }
+
+  /** @type {ForeignApp['close']} */
+  async close(reason) {
+    this.#reports.end();
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    try {
+      await inTime(this.#page.abp.shutdown?.({ reason }), this.#patience);
+    } catch {
+      // The session is over anyway.
+    }
+  }
+}
+
+/**
+ * @param {any} page where `abp` is, and the functions that apps call
+ * @returns {ForeignApp}
+ */
+export const foreignApp = (page) => new PageApp(page);

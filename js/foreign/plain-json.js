@@ -1,0 +1,35 @@
+/** Results for readers that know JSON and nothing else: WebMCP's agents, and the tools of pages. */
+import { bytesToText } from '../binary/binary.js';
+
+/**
+ * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map
+ * or a Set a list, a BigInt its digits, an Error its name and message.
+ * @this {any} the object that contains the value
+ * @param {string} key
+ * @param {any} value after its toJSON, if it has one
+ * @returns {unknown}
+ */
+export function plainJson(key, value) {
+  if (typeof value === 'bigint') return `${value}`;
+  switch (Object.prototype.toString.call(value)) {
+    case '[object Map]':
+    case '[object Set]':
+      return [...value];
+    case '[object Error]':
+      return { name: value.name, message: value.message, ...value };
+  }
+  return bytesToText.call(this, key, value);
+}
+
+/**
+ * A value as such a reader gets it.
+ * @param {unknown} value
+ * @param {(key: string, part: any) => unknown} [revive]
+ * @returns {any}
+ * @throws {TypeError} if JSON has nothing for it
+ */
+export function plain(value, revive) {
+  const text = JSON.stringify(value, plainJson);
+  if (text === undefined) throw new TypeError(`it is a ${typeof value}`);
+  return JSON.parse(text, revive);
+}

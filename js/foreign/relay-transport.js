@@ -1,0 +1,73 @@
+/**
+ * An app of others' making as the other side of a transport, for `connect`. Its endpoint is here:
+ * the core keeps its calls and answers cancels, by the app's own word. What the app is asked, and
+ * says, is its capabilities' to pass on.
+ */
+import { Connection } from '../app/connection.js';
+import { AGENT } from '../driver/abp-boundary.js';
+import { partOf } from '../page/grace.js';
+import { Receiver } from '../transports/receiver.js';
+import { ForeignCapabilities } from './foreign-capabilities.js';
+
+/** Speaks for an app that is not ours. */
+export class RelayTransport extends Receiver {
+  /** @type {readonly import('../transports/transport.js').Feature[]} */
+  carries = [];
+  /**
+   * The app's. It begins with the agent's first message: by then the core is ready.
+   * @type {Connection | undefined}
+   */
+  #connection;
+  #registry;
+  #onEnd;
+  #limits;
+
+  /**
+   * @param {import('./foreign-app.js').ForeignApp} app
+   * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's
+   *   session has ended
+   * @param {import('../driver/abp-core.js').Limits} [limits] the agent's
+   */
+  constructor(app, onEnd, limits) {
+    super();
+    this.#registry = new ForeignCapabilities(app);
+    this.#onEnd = onEnd;
+    // What its agent waits for is told before that gives up.
+    this.#limits = { ...limits, grace: partOf(AGENT, limits) };
+  }
+
+  /**
+   * Takes a message of the agent.
+   * @param {unknown} message
+   */
+  post(message) {
+    if (this.stopped) return;
+    this.#connection ??= new Connection({
+      app: { id: '', name: '', version: '' },
+      registry: this.#registry,
+      transport: {
+        carries: [],
+        post: (message) => this.stopped || this.receive(message),
+        onMessage() {},
+        close() {},
+      },
+      limits: this.#limits,
+      upgrade: 'none',
+      onEnd() {},
+    });
+    this.#connection.endpoint.receive(message);
+  }
+
+  /**
+   * Ends the app's session.
+   * @override
+   */
+  end() {
+    if (this.#connection) {
+      const { endpoint } = this.#connection;
+      endpoint.closing ??= 'The agent has left';
+      endpoint.lost();
+    }
+    void this.#registry.end('The agent disconnected').then(this.#onEnd);
+  }
+}

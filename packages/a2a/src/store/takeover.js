@@ -1,0 +1,306 @@
+/**
+ * What processes that are gone have left. Each process has a list of its duties: the tasks that it
+ * sees to, so that finding those of one that is gone costs only as much as it had. And questions
+ * that nobody answers.
+ *
+ * By these rules every task of a process that is gone is found, whatever fails, hangs or comes
+ * late:
+ * - A process enlists before it stores that a task is its own, and stores nothing under a lease
+ *   that is not valid.
+ * - A duty is over only when the log has a record that came after its process was gone: one by
+ *   which another process takes the task, or a fence, which says nothing. What the process may
+ *   still have under way expects another record to be the last one, and is refused.
+ * - A question has no owner: the duty to watch it goes to the process that finds it.
+ * - What one task is in the way of, or one process, is no reason to leave the others.
+ *
+ * packages/a2a-store/tests/membership.test.js explores it together with membership.js.
+ */
+import { abp } from 'abp-bridge/driver';
+import * as core from '../tasks-boundary.js';
+import { outcomeOf } from '../outcome.js';
+import { requestInfo } from '../requests.js';
+import { isUnreadable } from './records.js';
+
+/** @import { Lease, Membership } from './membership.js' */
+/** @import { Replica } from './replica.js' */
+
+/** Tasks of a process that are taken over at once. */
+const BATCH = 64;
+
+const DUTIES = 'duties:';
+
+/**
+ * @param {string} name of a process
+ * @param {string} id of a task
+ */
+const dutyOf = (name, id) => `${name}/${id}`;
+
+export class Takeover {
+  /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
+  #questions = new Map();
+  /** Duties that this process gives up at the moment. @type {Map<string, Promise<void>>} */
+  #delisting = new Map();
+  /**
+   * Duties of others that wait: somebody is being told how the task ended, or only a later version
+   * can read it.
+   * @type {Set<string>}
+   */
+  #waiting = new Set();
+  /** @type {Promise<void> | undefined} */
+  #scanning;
+  #logs;
+  #backend;
+  #membership;
+
+  /**
+   * @param {import('./store.js').TaskLogs} logs
+   * @param {Membership} membership
+   */
+  constructor(logs, membership) {
+    this.#logs = logs;
+    this.#backend = logs.backend;
+    this.#membership = membership;
+  }
+
+  // --- Duties ------------------------------------------------------------------------------------
+
+  /**
+   * A process sees to a task from now on.
+   * @param {Lease} lease
+   * @param {string} id
+   * @param {number} epoch
+   */
+  async enlist({ name }, id, epoch) {
+    if (this.#backend.alone) return; // nobody takes its tasks
+    await this.#delisting.get(id);
+    const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
+    await this.#backend.note(dutyOf(name, id), entry, epoch);
+  }
+
+  /**
+   * A process need not see to a task any more.
+   * @param {string} name
+   * @param {string} id
+   */
+  async delist(name, id) {
+    if (!this.#backend.alone) await this.#backend.forget(dutyOf(name, id));
+  }
+
+  // --- Processes that are gone -------------------------------------------------------------------
+
+  /**
+   * Takes what processes that are gone have left, and ends questions that nobody answers. Resolves
+   * when it has.
+   */
+  scan() {
+    return (this.#scanning ??= this.#scan()
+      .catch(() => {})
+      .finally(() => (this.#scanning = undefined)));
+  }
+
+  /** Resolves when nothing is being taken. */
+  async rest() {
+    await this.#scanning;
+  }
+
+  get #stopped() {
+    return !this.#membership.lease.valid || this.#membership.closed;
+  }
+
+  async #scan() {
+    if (this.#stopped) return;
+    for (const [id, deadline] of this.#questions)
+      if (deadline <= Date.now())
+        await this.#expire(id).catch((error) => {
+          // What cannot be read is for a process of a later version. All else is tried again.
+          if (isUnreadable(error)) this.#questions.delete(id);
+        });
+    const gone = new Set();
+    for await (const name of this.#membership.gone()) {
+      gone.add(name);
+      // The next scan goes on.
+      await this.#takeAll(name).catch(() => {});
+      if (this.#stopped) return;
+    }
+    for (const duty of this.#waiting)
+      if (!gone.has(duty.slice(0, duty.indexOf('/')))) this.#waiting.delete(duty);
+  }
+
+  /** @param {string} name of a process that is gone */
+  async #takeAll(name) {
+    let over = true;
+    let cursor;
+    do {
+      const page = await this.#backend.list({ tenant: DUTIES + name, limit: BATCH, cursor });
+      const taken = page.tasks.map(({ data }) => this.#takeOver(data, name));
+      for (const result of await Promise.allSettled(taken))
+        if (result.status === 'rejected' || !result.value) over = false;
+      if (this.#stopped) return;
+      ({ cursor } = page);
+    } while (cursor);
+    if (!over) return;
+    // More may have come late.
+    const { tasks } = await this.#backend.list({ tenant: DUTIES + name, limit: 1 });
+    if (tasks.length === 0) await this.#membership.forget(name);
+  }
+
+  /**
+   * @param {string} id of a task
+   * @param {string} name of a process that is gone
+   * @returns {Promise<boolean>} whether that duty is over
+   */
+  async #takeOver(id, name) {
+    const duty = dutyOf(name, id);
+    if (this.#waiting.has(duty)) return false;
+    try {
+      if (!(await this.#settle(id, name))) return false;
+    } catch (error) {
+      if (isUnreadable(error)) this.#waiting.add(duty);
+      throw error;
+    }
+    await this.delist(name, id);
+    return true;
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} name
+   * @returns {Promise<boolean>} whether the duty is over; if not, the next scan goes on
+   */
+  async #settle(id, name) {
+    const logs = this.#logs;
+    const replica = await logs.look(id);
+    if (!replica) return true;
+    try {
+      const { ended, asks, by, wished } = replica;
+      if (ended && by !== name) return true;
+      if (ended) await this.#finish(replica, name);
+      else if (asks && !wished) return await this.#watch(replica);
+      else if (by !== name) return await this.#fence(replica);
+      else {
+        await this.take(replica);
+        return replica.by !== name;
+      }
+      return false;
+    } finally {
+      logs.leave(replica);
+    }
+  }
+
+  /**
+   * Whatever a process that is gone may still store of a task is refused from now on.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   */
+  async #fence(replica) {
+    await this.#logs.living();
+    if (!(await replica.fence())) return false;
+    // Where there is no task, the log is deleted later, and begun if the message comes again.
+    if (!replica.entry) await this.#logs.entries.noteEnd(replica.id, 0);
+    return true;
+  }
+
+  /**
+   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it
+   * ended, which may take its time, and then the duty is over.
+   * @param {Replica} replica
+   * @param {string} name of the owner
+   */
+  async #finish(replica, name) {
+    const logs = this.#logs;
+    const { id, entry } = replica;
+    if (!entry) return;
+    await logs.entries.write(replica);
+    // What was still at work when the task was canceled is gone.
+    const metadata = outcomeOf(abp.FATE_UNKNOWN);
+    await replica.append({ k: 'outcome', metadata }, () => replica.settled);
+    logs.notify(entry, entry.task.status);
+    const duty = dutyOf(name, id);
+    this.#waiting.add(duty);
+    void logs
+      .delivered(entry)
+      .then((all) => (all ? this.delist(name, id) : undefined))
+      .catch(() => {})
+      .finally(() => this.#waiting.delete(duty));
+  }
+
+  /**
+   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when
+   * that is stored, or others have taken it.
+   * @param {Replica} replica
+   */
+  async take(replica) {
+    const logs = this.#logs;
+    const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
+    const mayTake = () => !replica.owner && !replica.ended && !replica.blind;
+    await logs.claim(replica, state, mayTake, (owner) => {
+      const { prompt, run } = replica;
+      const stored = owner.stored();
+      if (replica.wished) owner.wish();
+      else if (logs.options.onOrphan === 'rerun' && prompt && run?.saved) {
+        const { saved, attempt, trace } = run;
+        const { user, tenant } = replica.entry?.task ?? {};
+        const headers = /** @type {Record<string, string>} */ (trace ? { traceparent: trace } : {});
+        // What was not saved of its request is not known.
+        const known = requestInfo({ headers, user, extensions: [] }, { tenant }, []);
+        const info = { ...known, ...saved };
+        owner.start({ prompt, info }, { saved, attempt: attempt + 1, trace })?.catch(() => {});
+      } else owner.fail('The process that worked on the task is gone');
+      return stored.catch(() => {});
+    });
+  }
+
+  // --- Questions ---------------------------------------------------------------------------------
+
+  /**
+   * A task asks for something; it is canceled when nobody answers.
+   * @param {Replica} replica
+   */
+  question({ id, entry }) {
+    this.#questions.set(id, this.#logs.deadline(entry));
+  }
+
+  /**
+   * A question is watched by this process from now on.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first
+   */
+  async #watch(replica) {
+    const lease = await this.#membership.living();
+    // Of several who find it, one goes on.
+    if (!(await this.#fence(replica))) return false;
+    await this.enlist(lease, replica.id, replica.epoch + 1);
+    if (!lease.valid) return false;
+    this.question(replica);
+    await this.#logs.entries.write(replica);
+    return true;
+  }
+
+  /**
+   * Nobody has answered in time.
+   * @param {string} id
+   */
+  async #expire(id) {
+    const logs = this.#logs;
+    const { name } = this.#membership.lease;
+    const replica = await logs.look(id);
+    if (!replica) return;
+    try {
+      const { asks, entry } = replica;
+      if (asks && logs.deadline(entry) > Date.now()) return this.question(replica);
+      if (asks) await logs.cancel(replica, 'Nobody answered');
+      // Somebody else has it. Unless this process is about to take it.
+      else if (replica.by !== name && !replica.owner && replica.pins === 1) {
+        const delisting = this.delist(name, id).finally(() => this.#delisting.delete(id));
+        this.#delisting.set(
+          id,
+          delisting.catch(() => {}),
+        );
+        await delisting;
+      }
+      this.#questions.delete(id);
+    } finally {
+      logs.leave(replica);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/** What the sides are told of the parts. */
+import { parts } from '../../js/common/parts.js';
+import { describe, requireJson } from '../schemas/describe.js';
+
+/** Tells an agent's side. */
+export function fillForAgents() {
+  parts.trace = () => import('../trace/trace.js');
+}
+
+/** Tells an app's side. */
+export function fillForApps() {
+  fillForAgents();
+  parts.foreign = () => import('../../js/foreign/foreign-capabilities.js');
+  parts.manifest = () => import('../discovery/manifest.js');
+  parts.memory = () => import('../keys/memory.js');
+  parts.describe = describe;
+  parts.requireJson = requireJson;
+}

@@ -1,5 +1,5 @@
 /**
- * An app of others' making, of the form of `window.abp`, in one form: apps differ in how they
+ * An app that is not ours, of the form of `window.abp`, in one form: apps differ in how they
  * report, list and cancel. This is made where the app is.
  *
  * It holds what cannot leave the app's page: functions. What becomes of a call is decided
@@ -17,7 +17,7 @@ import { Reports } from './reports.js';
  */
 
 /**
- * An app of others' making. What it says has not been checked.
+ * An app that is not ours. What it says has not been checked.
  * @typedef {object} ForeignApp
  * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open
  *   begins a session; resolves with what `initialize` said and the capabilities. `patience` is how

@@ -42,7 +42,7 @@ export { HOW_TO_ALLOW, isLoopback, isPublic } from '../../js/untrusted/addresses
 export { requireBounded } from '../../js/untrusted/bounds.js';
 export { requestChecked } from '../../js/untrusted/node-request.js';
 export { fromBase64, toBase64 } from '../../js/binary/base64.js';
-export { bytesOf, bytesToText, textToBytes, withBase64 } from '../../js/binary/binary.js';
+export { bytesOf, textToBytes, withBase64 } from '../../js/binary/binary.js';
 export { digestOf, hashOf } from '../../js/binary/digest.js';
 export { messageToText } from '../transports/json-text.js';
 
@@ -68,7 +68,7 @@ export { isResponse, unstarted } from '../../js/wire/messages.js';
 export { reasonUnsent } from '../../js/wire/unsent.js';
 
 // Apps that are not ours, and what is told of calls.
-export { foreignApp, inTime } from '../../js/foreign/foreign-app.js';
+export { foreignApp } from '../../js/foreign/foreign-app.js';
 export { plain, plainJson } from '../../js/foreign/plain-json.js';
 export { readError } from '../../js/foreign/read-error.js';
 export { RelayTransport } from '../../js/foreign/relay-transport.js';

@@ -116,6 +116,22 @@ test('neighbours import each other and the main package by the names of entries,
   assert.deepEqual(wrong, []);
 });
 
+test('the door for neighbours has nothing that none of them uses', () => {
+  const neighbours = PACKAGES.filter(({ folder, entries }) => folder && Object.keys(entries).length)
+    .flatMap(({ folder }) => sourcesIn(`${folder}/src`))
+    .map((path) => readFileSync(path, 'utf8'))
+    .join('\n');
+  const door = readFileSync(join(root, 'parts/driver/index.js'), 'utf8');
+  const names = [...door.matchAll(/^export (?:\* as (\w+)|\{([^}]*)\})/gm)].flatMap(
+    ([, one, many]) => (one ? [one] : many.match(/\w+/g)),
+  );
+  assert.ok(names.length > 50);
+  assert.deepEqual(
+    names.filter((name) => !new RegExp(`\\b${name}\\b`).test(neighbours)),
+    [],
+  );
+});
+
 test('tests look from outside: they import entries, and the units that the architecture names', () => {
   const [, table] = text.slice(text.indexOf('Tests import entries')).match(/\n((?:\|.*\n)+)/);
   const units = [...table.matchAll(/`([^`]+\.js)`/g)].map(([, path]) => path);

@@ -8,14 +8,14 @@ mkdir -p build
 build() {
   local preset=$1 log=build/$1.log
   shift
-  # A cache of another place does not serve: the checkout was moved or copied.
+  # A cache of another folder is invalid: the checkout was moved or copied.
   grep -qsF "CMAKE_CACHEFILE_DIR:INTERNAL=$PWD/build/$preset" "build/$preset/CMakeCache.txt" || rm -rf "build/$preset"
   { "$@" cmake --preset "$preset" "${options[@]}" && cmake --build "build/$preset" -j"$(nproc)"; } \
     >"$log" 2>&1 || { cat "$log"; exit 1; }
 }
 
 # roll [option...]: makes modules.
-# stale FILE: whether it is older than what the modules and the types are made from.
+# stale FILE: whether it is older than the sources of the modules and the types.
 stale() {
   [ ! -e "$1" ] || [ -n "$(find package.json tsconfig.check.json js parts packages/*/src dist/*.js \
     scripts/{entries,rollup.config,short-exports,declarations}.js -newer "$1" -print -quit)" ]
@@ -44,7 +44,7 @@ for what in ${@:-wasm test package mcpb}; do
       ;;
     test | coverage | native) build "$what" ;;
     package)
-      "$0" wasm
+      scripts/build.sh wasm
       if stale dist/types/parts/main/types/index.d.ts; then
         rm -rf {.,packages/*}/dist/{page,workerd}
         roll --configFor page,workerd,singles
@@ -52,7 +52,7 @@ for what in ${@:-wasm test package mcpb}; do
       fi
       ;;
     mcpb)
-      "$0" wasm
+      scripts/build.sh wasm
       node packages/gateway/scripts/bundle.js >build/mcpb.log
       ;;
     *)

@@ -1,17 +1,19 @@
-/** How much a value counts as where values are bounded: docs/streams.md has the rule. */
+/** The size of a value for limits: docs/streams.md has the rule. */
 import { mistyped } from './check-options.js';
 import { isObject } from './values.js';
 
-/** Values of one chunk that are counted; the rest of a larger one counts as nothing. */
+/** @import { AbpError } from './errors.js' */
+
+/** Values of one chunk that are counted; the rest of a larger chunk counts as 0. */
 const COUNTED = 1024;
-/** Levels of objects in objects that are looked into. */
+/** Levels of objects in objects that are visited. */
 const MAX_LEVELS = 1000;
 
 /**
- * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else
- * 8.
+ * The size of a value in bytes, roughly: bytes as they are, 1 for a character of a text, 8 for
+ * anything else.
  * @param {unknown} value
- * @param {number} [left] values in it that are counted
+ * @param {number} [left] the most values in it that are counted
  * @returns {number}
  */
 export function sizeOf(value, left = COUNTED) {
@@ -39,6 +41,9 @@ export function sizeOf(value, left = COUNTED) {
   return size;
 }
 
-/** The error of a stream with another `highWaterMark` than it may have. */
+/**
+ * The error of a stream with an invalid `highWaterMark`.
+ * @returns {AbpError}
+ */
 export const badHighWaterMark = () =>
   mistyped('a stream', 'highWaterMark', 'a whole number of bytes, at least 1');

@@ -11,15 +11,15 @@ const STEPS = 10;
 /** @typedef {'A' | 'B' | 'C'} Name */
 
 const NAMES = /** @type {const} */ (['A', 'B', 'C']);
-/** How each task should end. @type {Record<Name, string>} */
+/** The expected end of each task. @type {Record<Name, string>} */
 const EXPECTED = { A: 'completed', B: 'canceled', C: 'completed' };
 
 /**
- * An agent whose tasks take ten steps of a second, and who remembers what it did.
+ * An agent whose tasks take ten steps of a second, and which counts its steps.
  * @param {number} step ms
  */
 async function startAgent(step) {
-  /** Steps by task, and those of them that ran although the task had ended. */
+  /** Steps by task, and those that ran after the end of the task. */
   const steps = { A: 0, B: 0, C: 0 };
   let afterCancel = 0;
   const agent = createTaskServer({
@@ -55,7 +55,7 @@ async function startAgent(step) {
   };
 }
 
-/** Progress as bars that are drawn over, or line by line where that cannot be. */
+/** Progress as bars that are redrawn, or line by line if that is impossible. */
 class Bars {
   /** @type {Partial<Record<Name, string>>} */
   #rows = {};
@@ -88,7 +88,7 @@ class Bars {
 
 /**
  * @param {object} options
- * @param {number} options.speed how many times as fast as a step a second
+ * @param {number} options.speed as a multiple of a step a second
  * @param {number} [options.cancelAfter] seconds
  * @param {{ write: (text: string) => unknown, isTTY?: boolean }} options.output
  * @returns {Promise<{ ok: boolean, states: Record<string, string>, steps: Record<string, number>,
@@ -111,7 +111,7 @@ export async function runScenario({ speed, cancelAfter = 3, output }) {
     let time;
     for await (const event of stream) {
       if (!started) {
-        // The clock of a task begins with it, whatever connecting took.
+        // The clock of a task begins with it, and excludes the time of connecting.
         started = performance.now();
         if (name === 'B') timer = setTimeout(() => stop.abort(), cancelAfter * second);
       }

@@ -1,5 +1,5 @@
-// Agents of one app: by ABP, by MCP Apps and, where the browser has it, by WebMCP. Each shows what
-// it was told; the app shows what was done.
+// Agents of one app: by ABP, by MCP Apps and, if the browser has it, by WebMCP. Each shows the
+// outcome that it received; the app shows the actual one.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from 'abp-bridge';
 import { connectTools } from '@abp-bridge/webmcp';
@@ -15,7 +15,7 @@ const $ = (selector, within = document) => within.querySelector(selector);
 const { app: origin } = await (await fetch('/apps.json')).json();
 const agent = { name: 'demo-agent', version: '1.0' };
 const CAPABILITY = 'count.up';
-/** Longer than anybody waits, in ms: the SDK's own limit is a minute. */
+/** Long enough for any call, in ms: the SDK's own limit is a minute. */
 const HOUR = 3_600_000;
 /** @param {string | undefined} outcome */
 const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
@@ -65,8 +65,8 @@ const AGENTS = [
 ];
 
 /**
- * A host of MCP Apps that knows nothing of this library. Hosts put a sandbox page around views that
- * they do not trust.
+ * A host of MCP Apps without this library. Hosts put a sandbox page around views that they do not
+ * trust.
  * @param {HTMLIFrameElement} iframe
  * @returns {Promise<Call>}
  */
@@ -95,7 +95,7 @@ async function byAppBridge({ contentWindow }) {
 }
 
 /**
- * Shows an agent, with its button once it has the app.
+ * Shows an agent, with its button once it is connected to the app.
  * @param {typeof AGENTS[number]} agent
  */
 async function show({ id, name, about, begin }) {
@@ -144,7 +144,7 @@ async function show({ id, name, about, begin }) {
 }
 
 const hasTools = 'modelContext' in document;
-// Without it, a frame of another origin may have no tools.
+// Otherwise a frame of another origin has no tools.
 if (hasTools) $('#app').allow = 'tools';
 $('#app').src = origin;
 for (const one of AGENTS) if (hasTools || one.id !== 'webmcp') void show(one);

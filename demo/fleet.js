@@ -1,5 +1,5 @@
 // npm run demo:fleet: three processes of one A2A agent, and a NATS server. One is killed while
-// tasks run; then all that was told of the tasks is compared.
+// tasks run; then the answers of all processes are compared.
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ process.on('exit', () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-// Any port that is free.
+// Any free port.
 const options = ['-js', '-sd', join(folder, 'nats'), '-a', '127.0.0.1', '-p', '-1'];
 const nats = spawn(process.env.NATS_SERVER ?? 'nats-server', options, {
   stdio: ['ignore', 'ignore', 'pipe'],
@@ -82,7 +82,7 @@ const running = names.map(async (name) => {
     const { status } = event.kind === 'task' ? event.task : event.kind === 'status' ? event : {};
     if (!status) continue;
     const line = `${name} ${status.state.padEnd(10)} ${status.message?.parts[0].text ?? ''}`;
-    // Who comes back is shown the task as it stands.
+    // A client that resumes gets the task as it is now.
     if (line !== last) say(line);
     last = line;
     if (event.kind === 'status' && status.state !== 'working') ends.push(status.state);

@@ -1,6 +1,6 @@
-// The worker of route.plan: a search that returns to the event loop only to see whether it was
-// stopped. Two parts of the round are swapped at random, and worse rounds are taken ever more
-// rarely (simulated annealing).
+// The worker of route.plan: a search that returns to the event loop only to check for a cancel. Two
+// parts of the round are swapped at random, and worse rounds are accepted ever more rarely
+// (simulated annealing).
 import { serve } from 'abp-bridge/pool';
 
 serve({

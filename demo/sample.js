@@ -1,5 +1,5 @@
 /**
- * What the demo works on: the log of a lighthouse for a year. Invented, and the same every time.
+ * The demo's text: the log of a lighthouse for a year. Invented, and the same every time.
  */
 
 const MONTHS = [

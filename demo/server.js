@@ -41,7 +41,7 @@ function listen(server, port) {
 
 /** @typedef {[type: string, content: () => string | Promise<Buffer>]} Page */
 
-/** A page that is dark where others are. @type {Page} */
+/** A page in the dark colour scheme where other pages are. @type {Page} */
 const NOT_FOUND = [
   'text/html; charset=utf-8',
   () =>
@@ -49,10 +49,10 @@ const NOT_FOUND = [
 ];
 
 /**
- * @param {Record<string, Page>} files by their paths
+ * @param {Record<string, Page>} files by path
  * @param {() => string} policy
- * @param {boolean} [only] whether its one name is 127.0.0.1: a page of localhost would be of the
- *   apps' site
+ * @param {boolean} [only] whether only the name 127.0.0.1 is allowed: a page of localhost would be
+ *   of the apps' site
  */
 function site(files, policy, only) {
   return createServer(async (request, response) => {
@@ -85,7 +85,7 @@ export async function startServer(port = 0) {
   /** @type {(text: string) => Page} */
   const script = (text) => ['text/javascript', () => text];
   let hostUrl = '';
-  /** Where the apps are. */
+  /** The origins of the apps. */
   const origins = { app: '', plain: '' };
   const common =
     "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";

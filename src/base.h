@@ -1,39 +1,40 @@
-/* What every file of the core may use. */
+/* Helpers for every file of the core. */
 #ifndef ABP_BASE_H
 #define ABP_BASE_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* What happens to few calls: compiled for size, and out of the way of what happens to all. */
-#ifdef __clang__ /* which takes `cold` for where code lies, not for how it is compiled */
+/* For code that runs for few calls: compiled for size, and placed away from the code of every call.
+ */
+#ifdef __clang__ /* where `cold` decides where code lies, but not how it is compiled */
 #define COLD __attribute__((cold, minsize, noinline))
 #else
 #define COLD __attribute__((cold))
 #endif
 
-/* Keeps the compiler from copying a function into each place that calls it: a page downloads less,
- * and the cost of the call cannot be measured in that of a whole one. */
+/* Keeps the compiler from inlining a function: a page downloads less code, and one more function
+ * call is too cheap to measure. */
 #ifdef __wasm__
 #define ONE_COPY __attribute__((noinline))
 #else
 #define ONE_COPY
 #endif
 
-/* Texts one after the other, each terminated: the one at place `n`. A table of them needs no
- * addresses, which a page would download. */
+/* The text at place `n` of texts that follow each other, each terminated. Such a table needs no
+ * addresses, which a page would have to download. */
 static inline const char *nth_text(const char *texts, uint32_t n) {
   while (n--)
     texts += strlen(texts) + 1;
   return texts;
 }
 
-/* Limits: 0 takes the default. */
+/* Sets a limit that is 0 to its default. */
 static inline void set_default(uint32_t *limit, uint32_t value) {
   if (*limit == 0) *limit = value;
 }
 
-/* Writes a number in front of `end`. Returns where it begins. */
+/* Writes a number in front of `end`. Returns its first character. */
 static inline char *print_number(char *end, uint64_t number) {
   do
     *--end = (char)('0' + number % 10);

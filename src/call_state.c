@@ -1,8 +1,9 @@
 /*
  * The life of a call.
  *
- * Two rules. Whatever changes a call's state is a row of the table below. And this file does not
- * know who asks, over what, or what time it is: endpoint_calls.c turns the world into events.
+ * Two rules. The table below is the only place that changes a call's state. And this file does not
+ * know who asks, over which transport, or what time it is: endpoint_calls.c converts inputs to
+ * events.
  *
  * The side that executes a call (the callee) owns its outcome and decides it once. A cancel is
  * accepted by moving to CANCELLING or CANCELLED; from there no row leads to COMPLETED. A result is
@@ -15,9 +16,9 @@
  *           CANCELLED ◀────── CANCELLING ──timer──▶ UNWINDING ──▶ CANCELLED
  *                     complete
  *
- * A handler may have to wait for something before it begins: params that are checked, code that is
- * loaded, a stream of which no chunk was taken yet. Such a call has its place, but none of its work
- * is done. Whatever ends it meanwhile ends it at once, and it never ran.
+ * A handler may have to wait before it begins: for the check of params, for code that is loaded, or
+ * for the first chunk of a stream to be taken. Such a call has its place, but none of its work is
+ * done. Any event that ends the call meanwhile ends it at once, and the handler never ran.
  *
  *   callee   RUNNING ──postpone──▶ PREPARING ──begin──▶ RUNNING
  *                                      └──cancel, timer, close, a failure──▶ over, unstarted
@@ -30,23 +31,23 @@
  *
  * STOPPED holds the callee to its word: whatever result comes then, the call was cancelled.
  *
- * Calls that a handler made end with its own call. Where the handler's answer decides what became
+ * Calls that a handler made end with its own call. Where the handler's answer decides the outcome
  * of its call, the handler must not act on answers that are still on their way. So the calls that
  * it made settle at once (detach), and only the handler's own call waits for those answers.
  *
  *   caller   WAITING, STOPPING ──detach──▶ DETACHED ──complete, cancelled, timer──▶ SETTLED
  *
- * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and whatever the
- * handler then answers stands, even a value. Its answer is sent after the answers to the requests
- * made on its behalf.
+ * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and the handler's
+ * answer then stands, even a value. It is sent after the answers to the requests made on its
+ * behalf.
  *
  *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──children done──▶ COMPLETED
  *                               └──fail, cancelled──────▶ UNWOUND ───children done──▶ CANCELLED
  *
- * In ABP an app that is not ours decides in this way, too, behind a handler that passes calls on.
- * ABP answers cancels, so these answers wait for the app's word (OWE_WORD): accepted, declined, or
- * how the call ended. If no word comes, the answer is that nobody knows: a third one beside
- * `cancelled` and `already completed`.
+ * In ABP a foreign app decides in this way, too, behind a handler that passes calls on. ABP answers
+ * cancels, so these answers wait for the app (OWE_WORD): it accepts, declines, or ends the call.
+ * Without an answer from the app, a third answer is sent beside `cancelled` and `already
+ * completed`: that the outcome is unknown.
  *
  *   callee   ASKED ──accepted──▶ CANCELLING
  *              ├──declined──▶ RUNNING, and the next cancel asks again
@@ -60,27 +61,27 @@
  * says in which states a chunk is sent or handed over (chunk), the caller reports what was read
  * (read), and a handler that had to wait goes on (credit). endpoint_streams.c counts the chunks.
  *
- * What became of the handler's work is the last column (abp_fate in abp.h). The row that ends a
- * call says it. So does the row by which the handler returns after the result is out. A caller
- * learns it from its peer: the column of its own row holds only if the peer says nothing, and is
- * empty where a result without an error comes. For an app that is not ours, `cancelled` alone says
- * nothing about the work (endpoint_calls.c, finish).
+ * The last column is the fate of the handler's work (abp_fate in abp.h). The row that ends a call
+ * sets it; so does the row by which the handler returns after the result was sent. A caller learns
+ * the fate from its peer: the column of its own row holds only if the peer does not report one, and
+ * is empty where a result without an error arrives. From a foreign app, `cancelled` alone says
+ * nothing about the work (endpoint_calls.c, abp_finish_with_fate).
  *
- * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
- * not in the table cannot change the call.
+ * A deadline is a cancel that a clock asked for, so EV_TIMER uses the same rows. Events that are
+ * not in the table do not change the call.
  *
  * Three rules stand beside the table, each a function in calls.c:
  *
  * - set_cause: a call's outcome names its first cause. There are three exceptions.
  *   - A cancel that was declined leaves no cause.
  *   - When a caller's call settles, a result (EV_COMPLETE, EV_ERROR) replaces the caller's own
- *     wish, unless the peer had accepted the cancel (STOPPED). EV_LOST and EV_UNSENT replace it
- *     always.
- *   - The peer may say that a deadline passed (endpoint_calls.c, answered).
+ *     cause, unless the peer had accepted the cancel (STOPPED). EV_LOST and EV_UNSENT always
+ *     replace it.
+ *   - The peer may report that a deadline passed (endpoint_calls.c, answered).
  * - set_grace_period: a call that becomes CANCELLING, STOPPING or DETACHED gets the grace period as
- * its timer, in place of its deadline. So does one that becomes ASKED, if the answers to its
- * cancels wait for the app's word. STOPPED keeps the timer. A call that enters any other state
- * after RUNNING or WAITING has none, nor has one whose cancel was declined.
+ *   its timer, in place of its deadline. So does one that becomes ASKED, if the answers to its
+ *   cancels wait for the app. STOPPED keeps the timer. A call that enters any other state after
+ *   RUNNING or WAITING has no timer, nor has one whose cancel was declined.
  * - drop_cancel: when a call settles, a cancel that it still owes is not sent any more, unless this
  *   step owes it: then the peer is asked for no answer.
  */

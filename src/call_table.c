@@ -1,4 +1,4 @@
-/* Where calls are kept. The picture is in call_table.h. */
+/* The storage of calls. call_table.h has a drawing of it. */
 #include "call_table.h"
 
 #include "call_state.h"
@@ -80,17 +80,17 @@ void abp_list_remove(struct call_table *table, struct call_list *list, uint32_t 
 
 /* --- Index ------------------------------------------------------------------------------------ */
 
-/* A keyed hash, so that a peer cannot choose ids that collide; the limit on calls
- * bounds how long a run of collisions can get in any case. */
+/* A keyed hash, so that a peer cannot choose ids that collide; the limit on calls also bounds the
+ * length of a run of collisions. */
 uint32_t abp_table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction) {
   return (uint32_t)abp_siphash_text(table->key, id->text, id->length,
                                     (uint8_t)(id->length << 1 | direction));
 }
 
 /*
- * Numbers are consecutive. Eight in a row share a line of the processor's cache. The 512 groups of
- * eight in a block of 4,096 are spread evenly (by the golden ratio), beginning at a place that only
- * the key tells. That place is kept for the latest block of each direction.
+ * Numbers are consecutive. Eight in a row share a cache line. The 512 groups of eight in a block of
+ * 4,096 are spread evenly (by the golden ratio), from a place that depends on the key. That place
+ * is kept for the latest block of each direction.
  */
 uint32_t abp_table_hash(struct call_table *table, const abp_id *id, uint32_t direction) {
   if (id->text) return abp_table_hash_text(table, id, direction);
@@ -103,8 +103,8 @@ uint32_t abp_table_hash(struct call_table *table, const abp_id *id, uint32_t dir
   return ((latest->start + (id->number >> 3) * 0x9e3779b1u) & ~7u) | (id->number & 7);
 }
 
-/* Where an entry belongs: the hash's first bits choose a group of eight places, its last three bits
- * one of them. */
+/* The place where an entry belongs: the first bits of the hash select a group of eight places, its
+ * last three bits one of them. */
 static uint32_t home(uint32_t hash, uint32_t shift) { return (hash >> shift & ~7u) | (hash & 7); }
 
 static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
@@ -116,9 +116,9 @@ static int same_id(const struct call_table *table, uint32_t slot, const abp_id *
          memcmp(abp_table_id(table, slot), id->text, id->length) == 0;
 }
 
-/* Robin Hood hashing: of entries that want the same place, those farther from home come first. So a
- * search ends where nearer ones begin, and what follows a gap moves back only until one is at home.
- */
+/* Robin Hood hashing: among entries that want the same place, those farther from home come first.
+ * So a search ends where nearer entries begin, and the entries after a gap move back only until one
+ * is at home. */
 static uint32_t distance(const struct call_index *index, uint32_t place, uint32_t hash) {
   return (place - home(hash, index->shift)) & index->mask;
 }
@@ -166,7 +166,7 @@ COLD static int index_grow(struct call_index *index) {
   return ABP_OK;
 }
 
-/* Leaves no tombstone, so that look-ups stay short however many calls come and go. */
+/* Leaves no tombstone, so look-ups stay short, however many calls come and go. */
 void abp_table_unindex(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (!(call->flags & CALL_INDEXED)) return;
@@ -200,7 +200,7 @@ COLD int abp_table_renumber(struct call_table *table, uint32_t slot, uint32_t nu
 
 /* --- Slots ------------------------------------------------------------------------------------ */
 
-/* The slot freed last is used first: it is still in the processor's cache. */
+/* The slot freed last is used first: it is still in the cache. */
 static void push_free(struct call_table *table, uint32_t slot) {
   table_call(table, slot)->next = table->free;
   table->free = slot;
@@ -214,7 +214,7 @@ COLD static int add_slab(struct call_table *table) {
     uintptr_t *slabs = realloc(table->slabs, room * sizeof *slabs);
     if (!slabs) return ABP_E_MEMORY;
     table->slabs = slabs;
-    /* A cancel must not fail, and it needs a timer: so there is room for a timer of every call. */
+    /* A cancel must not fail, and it needs a timer. So there is room for a timer of every call. */
     uint32_t *timers = realloc(table->timers, room * SLAB_CALLS * sizeof *timers);
     if (!timers) return ABP_E_MEMORY;
     table->timers = timers;

@@ -1,9 +1,9 @@
 /*
- * What every protocol does with calls: find the slot, step the table, note what is owed; and hand
- * out what is owed, call by call. What a message means, and which event it is, is the protocol's:
- * endpoint_calls.c (ABP), rpc.c (JSON-RPC).
+ * The part of calls that all protocols share: find the slot, step the table, note the obligations,
+ * and hand these out, call by call. The protocol decides what a message means, and which event it
+ * is: endpoint_calls.c (ABP), rpc.c (JSON-RPC).
  *
- * No queue can overflow: a call's slot has bits for what it owes and a link to the next debtor.
+ * No queue can overflow: a call's slot has bits for its obligations and a link to the next debtor.
  */
 #include "calls.h"
 
@@ -82,7 +82,7 @@ ONE_COPY static void forget(struct calls *calls, uint32_t slot) {
   abp_table_release(&calls->table, slot);
 }
 
-/* Where memory is short, what has ended gives way to what begins. */
+/* If memory is short, ended calls make room for new ones. */
 static int add(struct calls *calls, const abp_id *id, uint32_t hash, uint32_t flags,
                uint32_t *slot) {
   int status;
@@ -100,7 +100,7 @@ COLD void abp_calls_forget_old(struct calls *calls, uint32_t keep) {
     forget(calls, memory->head);
 }
 
-/* A call is over and has paid what it owed: only its id and its outcome are kept.
+/* A call is over and has handed out its obligations: only its id and its outcome are kept.
  * abp_calls_advance() removes those that are too old. */
 ONE_COPY static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
@@ -113,7 +113,7 @@ ONE_COPY static void remember(struct calls *calls, uint32_t slot) {
   if (calls->table.memory.count > calls->limits.remembered) forget(calls, calls->table.memory.head);
 }
 
-/* Every event is named, so that a new one does not compile without an answer. */
+/* Every event is listed, so that a new event does not compile until it is added. */
 static uint8_t cause_of(enum call_event event) {
   switch (event) {
   case EV_COMPLETE:
@@ -142,15 +142,14 @@ static uint8_t cause_of(enum call_event event) {
   case EV_CHUNK:
   case EV_READ:
   case EV_CREDIT:
-  case EV_CHILDREN_DONE: /* whoever asked was the cause */
+  case EV_CHILDREN_DONE: /* the request to stop was the cause */
   case CALL_EVENTS: break;
   }
   return ABP_PENDING;
 }
 
-/* The calls that a handler made end with it: when a call stops, its children are stopped first,
- * but only once. An app that is not ours may decline, and is not asked again with each further
- * step. */
+/* The calls that a handler made end with it: when a call stops, its children are stopped first, but
+ * only once. A foreign app may decline, and is not asked again with each further step. */
 COLD static void stop_children(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
@@ -183,7 +182,7 @@ COLD void abp_calls_disown(struct calls *calls, uint32_t slot) {
     abp_table_orphan(&calls->table, table_call(&calls->table, slot)->child);
 }
 
-/* A call has ended: its parent may have waited for it, and its children have no parent any more. */
+/* A call has ended: its parent may have waited for it, and its children have no parent now. */
 COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state before) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   const uint32_t fate = table_call(&calls->table, slot)->fate;
@@ -191,7 +190,7 @@ COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state 
   abp_table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
   struct call *waiting = table_call(&calls->table, parent);
-  /* If the fate of a part is unknown, so is that of the whole. */
+  /* If the fate of a part is unknown, the fate of the whole is unknown. */
   if (waiting->awaits_children ? fate == ABP_FATE_UNKNOWN || waiting->child_fate == ABP_FATE_RUNNING
                                : before == UNWINDING)
     waiting->child_fate = fate & 7u;
@@ -204,8 +203,7 @@ COLD static void end_family(struct calls *calls, uint32_t slot, enum call_state 
 
 /* --- Clocks that stand still ------------------------------------------------------------------ */
 
-/* A call waits for a person as long as one of its children does. What changes is passed on to its
- * parent. */
+/* A call waits for a person while one of its children does. A change is passed on to its parent. */
 COLD static void pause_parents(struct calls *calls, const struct call *call) {
   for (uint32_t slot = call->parent; slot != NO_CALL;) {
     struct call *parent = table_call(&calls->table, slot);
@@ -235,15 +233,15 @@ COLD void abp_calls_add_question(struct calls *calls, uint32_t parent, uint32_t 
   pause_parents(calls, call);
 }
 
-/* The clocks of a question's parents run again once it is answered or stopped; those of the parents
- * of a call whose own clock stands still, once it is over. */
+/* Starts the clocks of a question's parents again once it is answered or stopped; for a call whose
+ * own clock stands still, once it is over. */
 static void release_clocks(struct calls *calls, struct call *call, enum call_state after) {
   if (!(call->flags & (call_is_over(after) ? CALL_QUESTION | CALL_PAUSED : CALL_QUESTION))) return;
   call->flags &= (uint16_t) ~(CALL_QUESTION | CALL_PAUSED);
   pause_parents(calls, call);
 }
 
-/* The next three are the rules that stand beside the table: call_state.c lists them. */
+/* The next three functions are the rules beside the table: call_state.c lists them. */
 
 static void set_cause(struct call *call, enum call_event event, enum call_state before,
                       enum call_state after) {
@@ -261,12 +259,12 @@ static void set_grace_period(struct calls *calls, uint32_t slot, enum call_state
     abp_table_clear_timer(&calls->table, slot);
 }
 
-/* By the time such a cancel is handed out, its call may be forgotten. */
+/* When such a cancel is handed out, its call may be forgotten. */
 static void drop_cancel(struct call *call, struct call_step taken) {
   if (taken.next == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
 }
 
-/* Returns what the step owes now. It answers cancels only if some wait for their answer. */
+/* Returns the obligations of the step. Answers to cancels are among them only if some wait. */
 static uint32_t take_answers(struct call *call, struct call_step taken) {
   uint32_t owed = taken.owed & ~(uint32_t)OWE_WORD;
   if (!(call->flags & CALL_HAS_CANCELS)) owed &= ~(uint32_t)OWE_ANSWERS;
@@ -346,8 +344,8 @@ COLD uint32_t abp_calls_next_live(const struct calls *calls, uint32_t slot) {
   return NO_CALL;
 }
 
-/* Calls that were made here come first: they end with the session, not with their parents, so no
- * cancel is sent for them. */
+/* Calls made here are first: they end with the session, not with their parents, so no cancel is
+ * sent for them. */
 COLD static void end_each(struct calls *calls, uint32_t made, enum call_event event) {
   for (uint32_t slot = 0; (slot = abp_calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
@@ -355,7 +353,7 @@ COLD static void end_each(struct calls *calls, uint32_t made, enum call_event ev
     if (made) abp_calls_disown(calls, slot);
     const int local = (call->flags & CALL_LOCAL) != 0;
     if (!call->cause && local) call->cause = cause_of(event);
-    /* Even if the peer is lost, the handler that made a local call waits here for its answer. */
+    /* Even if the peer is lost, the handler that made a local call waits for its answer. */
     abp_calls_step(calls, slot, local ? EV_CLOSE : event);
   }
 }
@@ -367,7 +365,7 @@ COLD void abp_calls_end_all(struct calls *calls, enum call_event event) {
   abp_calls_give_places(calls);
 }
 
-/* Handlers that are still unwinding keep their slots. */
+/* Handlers that have not returned keep their slots. */
 COLD void abp_calls_forget_all(struct calls *calls) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
@@ -381,7 +379,7 @@ COLD void abp_calls_forget_all(struct calls *calls) {
   }
 }
 
-/* --- What is owed ----------------------------------------------------------------------------- */
+/* --- Obligations ------------------------------------------------------------------------------ */
 
 uint64_t abp_calls_earliest(const struct calls *calls, uint64_t due) {
   if (!calls->table.timer_count) return due;
@@ -399,7 +397,8 @@ void abp_calls_wake(struct calls *calls, uint64_t due, abp_action *action) {
   action->at = calls->wake = abp_calls_earliest(calls, due);
 }
 
-COLD static void say_why(const struct calls *calls, const struct call *call, abp_action *action) {
+COLD static void set_reason(const struct calls *calls, const struct call *call,
+                            abp_action *action) {
   action->text = calls->reason;
   action->length = calls->reason_length;
   if (!calls->reason && call->cause == ABP_TIMED_OUT) {
@@ -408,9 +407,8 @@ COLD static void say_why(const struct calls *calls, const struct call *call, abp
   }
 }
 
-/* What an action of a stream says: the size of a chunk, what is granted, or the window. */
-COLD static void say_how_much(struct calls *calls, uint32_t slot, uint32_t debt,
-                              abp_action *action) {
+/* The amount in a stream's action: the size of a chunk, the grant, or the window. */
+COLD static void set_amount(struct calls *calls, uint32_t slot, uint32_t debt, abp_action *action) {
   struct stream *stream = table_stream(&calls->table, slot);
   if (debt == OWE_CHUNK) {
     action->at = calls->chunk_size;
@@ -449,17 +447,17 @@ void abp_calls_pay(struct calls *calls, abp_action *action) {
                                               : call->cause;
   if (debt & OWE_ANSWERS) action->at = debt;
   action->fate = (abp_fate)call->fate;
-  if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);
+  if (debt & (OWE_CANCEL | OWE_ABORT)) set_reason(calls, call, action);
   if (call->flags & CALL_STREAM && debt & (OWE_REQUEST | OWE_CHUNK | OWE_CREDIT))
-    say_how_much(calls, slot, debt, action);
+    set_amount(calls, slot, debt, action);
   if (rest) return;
   calls->debts = call->debtor;
   const int over = call_is_over(call->state);
-  action->released = over || call->state == DETACHED; /* nothing more comes of it */
+  action->released = over || call->state == DETACHED; /* it causes no more actions */
   if (over) remember(calls, slot);
 }
 
-/* --- Inputs that every protocol has ----------------------------------------------------------- */
+/* --- Inputs of all protocols ------------------------------------------------------------------ */
 
 COLD void abp_calls_advance(struct calls *calls, uint64_t now) {
   if (now > calls->now) calls->now = now;
@@ -492,7 +490,7 @@ int abp_calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32
     if (same != NO_CALL && !call_is_over(table_call(&calls->table, same)->state))
       return ABP_E_DUPLICATE;
     if (same != NO_CALL) forget(calls, same);
-    /* A number that the caller chose is not minted again. */
+    /* A number that the caller chose is not used again. */
     if (key.number > calls->minted) calls->minted = key.number;
   }
   const int status = add(calls, &key, hash, flags | CALL_OUT, slot);
@@ -524,7 +522,7 @@ int abp_calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int
 }
 
 void abp_calls_accept(struct calls *calls, uint32_t slot) {
-  /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
+  /* A local call starts at once: its parent, which has a place, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
       table_call(&calls->table, slot)->flags & (CALL_LOCAL | CALL_ASIDE))
     abp_calls_step(calls, slot, EV_START);
@@ -538,7 +536,7 @@ COLD void abp_calls_queue(struct calls *calls, uint32_t slot) {
   abp_calls_owe(calls, slot, OWE_QUEUED);
 }
 
-/* Steps a call that may have ended, and says whether that led here. */
+/* Steps a call that may have ended. ABP_OK if it is now in this state. */
 COLD static int step_to(struct calls *calls, abp_call call, enum call_event event,
                         enum call_state to) {
   const uint32_t slot = abp_calls_live(calls, call);
@@ -577,7 +575,7 @@ COLD int abp_calls_send_failed(struct calls *calls, abp_call call) {
   const uint32_t slot = abp_calls_live(calls, call);
   if (slot == NO_CALL) return ABP_OK;
   if (!(table_call(&calls->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
-  /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
+  /* The peer does not know the call: there is nothing to wait for and nothing to remember. */
   abp_table_unindex(&calls->table, slot);
   abp_calls_step(calls, slot, EV_UNSENT);
   return ABP_OK;

@@ -1,11 +1,11 @@
-/* What every protocol does with calls. */
+/* The part of calls that all protocols share. */
 #ifndef ABP_CALLS_H
 #define ABP_CALLS_H
 
 #include "call_state.h"
 #include "call_table.h"
 
-struct call_limits { /* as in abp_config; 0 takes the default, but grace_ms has none */
+struct call_limits { /* as in abp_config; 0 takes the default, except for grace_ms */
   uint32_t max_calls, max_concurrent, remembered, remember_ms, grace_ms;
 };
 
@@ -13,19 +13,19 @@ struct calls {
   struct call_table table;
   struct call_limits limits;
   uint64_t now;
-  uint64_t wake; /* when abp_advance() was asked for, or 0 */
+  uint64_t wake; /* the time of the last ABP_WAKE, or 0 */
   uint32_t minted, debts, last_debt;
-  uint32_t running;      /* handlers that have places, of which there are max_concurrent */
+  uint32_t running;      /* handlers with a place; there are max_concurrent places */
   uint32_t in_flight[2]; /* received, made */
   const char *reason;    /* of a cancel, borrowed until the next input */
   size_t reason_length;
   const char *timeout_reason; /* the reason of a cancel that a deadline caused */
-  uint64_t chunk_size;        /* of the chunk that this input is about */
-  uint32_t
-      kept_places; /* while several calls end: 1 + how many handlers had places before; else 0 */
-  uint8_t wrapped; /* after 2^32-1 the numbers have begun again */
-  uint8_t handler_decides; /* handlers decide what becomes of a cancel, within the grace period */
-  uint8_t children_detach; /* calls that a handler made settle at once when its call is stopped */
+  uint64_t chunk_size;        /* of the chunk in this input */
+  uint32_t kept_places; /* while several calls end: 1 + the number of handlers with a place before;
+                           else 0 */
+  uint8_t wrapped;      /* the numbers have passed 2^32-1 and started again */
+  uint8_t handler_decides; /* handlers decide whether a cancel succeeds, within the grace period */
+  uint8_t children_detach; /* when a call is stopped, calls that its handler made settle at once */
 };
 
 void abp_calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
@@ -39,24 +39,24 @@ abp_call abp_calls_handle(const struct calls *calls, uint32_t slot);
 uint32_t abp_calls_slot(const struct calls *calls, abp_call call);
 uint32_t abp_calls_live(const struct calls *calls, abp_call call);
 uint32_t abp_calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
-/* A number for a call made here, which no call has. */
+/* A new number for a call made here, which no other call has. */
 uint32_t abp_calls_mint(struct calls *calls);
 
-/* Takes a step and notes what it owes: for this call, for its children and for its parent. Returns
- * what the table says is owed. That includes the answer to a cancel, although this is noted only
+/* Takes a step and notes its obligations: for this call, for its children and for its parent.
+ * Returns the obligations in the table. These include the answer to a cancel, which is noted only
  * for a call that has CALL_HAS_CANCELS. */
 uint32_t abp_calls_step(struct calls *calls, uint32_t slot, enum call_event event);
-/* The same. `fate` is what became of the work, as the handler or the peer says, which outweighs the
- * table; 0: as the table says. */
+/* The same with a `fate` that the handler or the peer reports, which outweighs the table's; 0: as
+ * in the table. */
 uint32_t abp_calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
-/* The event of an outcome: any but ABP_COMPLETED and ABP_FAILED means that it was cancelled. */
+/* The event of an outcome: all outcomes but ABP_COMPLETED and ABP_FAILED are EV_CANCELLED. */
 enum call_event abp_calls_ending(abp_outcome outcome);
-/* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
+/* Asks a call to end because of EV_CANCEL or EV_TIMER, in a way that its flags and its handler
  * allow. */
 uint32_t abp_calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
 /* The first slot from `slot` on whose call is not over, or NO_CALL. */
 uint32_t abp_calls_next_live(const struct calls *calls, uint32_t slot);
-/* Steps every call: the session has ended (EV_CLOSE, EV_LOST). */
+/* Steps every call when the session has ended (EV_CLOSE, EV_LOST). */
 void abp_calls_end_all(struct calls *calls, enum call_event event);
 void abp_calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
 /* Starts the handlers of waiting calls for which there is room. */
@@ -65,56 +65,53 @@ void abp_calls_admit(struct calls *calls);
  * abp_calls_give_places(). */
 void abp_calls_keep_places(struct calls *calls);
 void abp_calls_give_places(struct calls *calls);
-/* A call is a question to a person on behalf of `parent`: until it has an answer or is stopped, the
- * deadlines of its parents stand still. Grace periods do not. */
+/* Makes a call a question to a person on behalf of `parent`: until it has an answer or is stopped,
+ * the deadlines of its parents stand still. Grace periods do not. */
 void abp_calls_add_question(struct calls *calls, uint32_t parent, uint32_t slot);
-/* The calls made on behalf of this one go on without it. */
+/* Detaches the calls made on behalf of this one, which continue. */
 void abp_calls_disown(struct calls *calls, uint32_t slot);
-/* Forgets what is too old, and the oldest until `keep` are left. */
+/* Forgets calls that are too old, then the oldest until `keep` are left. */
 void abp_calls_forget_old(struct calls *calls, uint32_t keep);
 /* An older session is over: of its calls only those with CALL_PAST are still found. */
 void abp_calls_forget_all(struct calls *calls);
 
-/* Hands out the next thing that a call owes; something is left while calls->debts is not NO_CALL.
- */
+/* Hands out the next obligation of a call. There are more while calls->debts is not NO_CALL. */
 void abp_calls_pay(struct calls *calls, abp_action *action);
-/* The earliest of all timers and of `due` (0: none), or 0. abp_calls_wake_owed() says whether this
- * must be reported, and abp_calls_wake() makes the action that reports it. */
+/* The earliest of all timers and of `due` (0: none), or 0. abp_calls_wake_owed() returns whether
+ * this must be reported, and abp_calls_wake() makes the action that reports it. */
 uint64_t abp_calls_earliest(const struct calls *calls, uint64_t due);
 int abp_calls_wake_owed(const struct calls *calls, uint64_t due);
 void abp_calls_wake(struct calls *calls, uint64_t due, abp_action *action);
 
 void abp_calls_advance(struct calls *calls, uint64_t now);
 void abp_calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
-/* A call made here: WAITING. `id` NULL mints one. An abp_status. */
+/* Adds a call made here: WAITING. `id` NULL: chooses one. Returns an abp_status. */
 int abp_calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
-/* A call that came in: QUEUED, but in no queue. `id` NULL: no message names it. An abp_status, or
- * `fault` if its receiver found one. */
+/* Adds a received call: QUEUED, but in no queue yet. `id` NULL: it has no message. Returns an
+ * abp_status, or `fault` if that is not 0. */
 int abp_calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault,
                       uint32_t *slot);
-/* abp_calls_queue() lets it wait for its turn; abp_calls_accept() starts it if there is room. */
+/* abp_calls_queue() makes it wait for its turn; abp_calls_accept() starts it if there is room. */
 void abp_calls_queue(struct calls *calls, uint32_t slot);
 void abp_calls_accept(struct calls *calls, uint32_t slot);
-/* The handler of a call that was started waits for something before it begins. Errors: ABP_E_STATE
- * unless it runs. */
+/* The handler of a started call waits for something before it begins. Errors: ABP_E_STATE unless it
+ * runs. */
 int abp_calls_postpone(struct calls *calls, abp_call call);
-/* It begins. Errors: ABP_E_STATE: the call has ended or was cancelled, so that it must not. */
+/* The handler begins. Errors: ABP_E_STATE: the call has ended or was cancelled, so it must not. */
 int abp_calls_begin(struct calls *calls, abp_call call);
-/* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
+/* 1 if a call can be made on behalf of `parent`, whose slot is then in *slot. */
 int abp_calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
-/* The peer needs something before it can answer a call made here: until abp_calls_retry() there is
- * no message that could cancel it, and nothing else changes. Returns 0 if it does not wait any
- * more.
- */
+/* The peer needs input before it can answer a call made here. Until abp_calls_retry() no message
+ * can cancel it, and nothing else changes. Returns 0 if it no longer waits. */
 int abp_calls_hold(struct calls *calls, uint32_t slot);
-/* It is sent again, under a new number. An abp_status. */
+/* The call is sent again, under a new number. Returns an abp_status. */
 int abp_calls_retry(struct calls *calls, uint32_t slot);
-/* A call made here could not be sent, and is over. An abp_status. */
+/* A call made here could not be sent, and is over. Returns an abp_status. */
 int abp_calls_send_failed(struct calls *calls, abp_call call);
-/* What became of a received call, as abp_became() says it; NO_CALL is one that is not known. */
+/* The fate of a received call, as for abp_became(); NO_CALL is an unknown call. */
 abp_fate abp_calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
                           abp_call *call);
-/* A counter: `counts` has those that the owner of the calls counts. */
+/* A counter: `counts` has the counters that the owner of the calls keeps. */
 uint32_t abp_calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
                          abp_counter counter);
 

@@ -1,14 +1,14 @@
 /*
- * What all inputs of an endpoint share: how one begins, its errors, its memory, its ids as text.
- * What happens to calls is endpoint_calls.c's, endpoint_cancels.c's and endpoint_streams.c's, what
- * happens to the session endpoint_session.c's, and what comes of it endpoint_actions.c's.
+ * The common part of an endpoint's inputs: their beginning, errors, memory, ids as text.
+ * endpoint_calls.c, endpoint_cancels.c and endpoint_streams.c have the inputs about calls,
+ * endpoint_session.c those about the session, and endpoint_actions.c the actions.
  */
 #include "endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* By abp_error: its name, then its message. */
+/* For each abp_error its name, then its message. */
 static const char ERRORS[] =
     "\0\0"
     "NOT_INITIALIZED\0There is no session: begin one, or wait\0"
@@ -33,7 +33,7 @@ static const char ERRORS[] =
 _Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_SESSION_INVALID == 19 && ABP_ERROR_COUNT == 20,
                "each error has its texts");
 
-/* The same request may succeed later. */
+/* Errors after which the same request may succeed later. */
 #define RETRYABLE                                                                                  \
   (1 << ABP_NOT_INITIALIZED | 1 << ABP_CAPABILITY_UNAVAILABLE | 1 << ABP_REQUIREMENT_NOT_MET |     \
    1 << ABP_RATE_LIMITED | 1 << ABP_TIMEOUT_ERROR | 1 << ABP_DISCONNECTED_ERROR |                  \
@@ -70,7 +70,7 @@ COLD abp_error abp_status_error(const abp_endpoint *ep, int status, int parent) 
   }
 }
 
-/* wasm/generate-boundary.mjs writes them from the enumerators. */
+/* wasm/generate-boundary.mjs derives these names from the enumerators, too. */
 const char *abp_fate_name(int fate) {
   static const char NAMES[] = "\0unstarted\0stopped\0finished\0running\0unknown\0failed";
   return nth_text(NAMES, fate > 0 && fate <= ABP_FATE_FAILED ? (uint32_t)fate : 0);
@@ -95,7 +95,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
                                      config->remember_ms, ep->config.grace_ms};
   abp_calls_init(&ep->calls, &limits, config->seed, now);
   calls_number_from(&ep->calls, config->first_number);
-  ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
+  ep->calls.timeout_reason = "Timeout"; /* the same reason as from the agent's own clock */
   ep->calls.handler_decides = config->foreign != 0;
   ep->session.wanted = config->features;
   return ep;
@@ -152,7 +152,7 @@ int abp_endpoint_undrained(const abp_endpoint *ep) {
          abp_calls_wake_owed(&ep->calls, ep->session.due);
 }
 
-/* Every input begins with it. */
+/* Begins every input. */
 ONE_COPY int abp_endpoint_enter(abp_endpoint *ep) {
   if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   ep->calls.reason = NULL;
@@ -169,8 +169,8 @@ const char *abp_endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *
   return own ? ep->prefix : ep->session.id;
 }
 
-/* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
- * are one id. */
+/* The only place that reads "P.n" as the number n. Only the canonical decimal form counts, so that
+ * no two texts are the same id. */
 static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
   uint32_t skip;
   const char *prefix = abp_endpoint_prefix(ep, own, &skip);
@@ -223,7 +223,7 @@ COLD void abp_endpoint_age(abp_endpoint *ep) {
     const abp_call handle = abp_calls_handle(&ep->calls, slot);
     const size_t length = abp_id_text(ep, handle, NULL, 0);
     char *text = malloc(length);
-    if (!text) continue; /* it is forgotten */
+    if (!text) continue; /* the call is forgotten */
     abp_id_text(ep, handle, text, length);
     abp_table_age(table, slot, &(const abp_id){text, (uint32_t)length, 0});
     free(text);

@@ -1,7 +1,7 @@
-/* What comes of an input, action by action. */
+/* Hands out the actions of an endpoint, one by one. */
 #include "endpoint.h"
 
-/* Takes the first of these from the outbox. */
+/* Takes the first of these obligations from the outbox. */
 COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
   uint32_t place = 0;
   while (!(ep->outbox & of & 1u << place))

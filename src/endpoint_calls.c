@@ -1,13 +1,12 @@
 /*
- * Every input of ABP that is about a call: find the call, step the table (calls.c does), note what
- * is owed.
+ * The inputs of ABP about calls: find the call, step the table (calls.c), note the obligations.
  */
 #include "endpoint.h"
 #include "utf8.h"
 
 #include <stdlib.h>
 
-#define MAX_LOCAL_DEPTH 32 /* local calls within local calls */
+#define MAX_LOCAL_DEPTH 32 /* nesting of local calls */
 
 /* --- Ids and handles -------------------------------------------------------------------------- */
 
@@ -33,7 +32,7 @@ int abp_stream_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, 
       (parent && !abp_calls_adoptable(&ep->calls, parent, &parent_slot)))
     return ABP_E_STATE;
   const uint32_t streams = flags & ABP_WANTS_STREAM ? abp_endpoint_streams(ep) : 0;
-  /* What an app no longer wants of its agent is not waited for: a dialog may stay, and a source may
+  /* An app does not wait for an answer to its own cancel: a dialog may stay open, and a source may
    * take as long as it likes for its next chunk. */
   const uint32_t stops = ep->config.role == ABP_AGENT ? 0u
                          : abp_endpoint_streams(ep)   ? CALL_NO_WAIT
@@ -79,7 +78,7 @@ COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
   ep->target = *id;
-  /* This is the call's cancel, too: its own signal need not send another. */
+  /* This is the call's cancel, too: its own signal need not send another one. */
   table_call(&ep->calls.table, slot)->target =
       target == NO_CALL ? 0 : abp_calls_handle(&ep->calls, target);
   if (target != NO_CALL && !(table_call(&ep->calls.table, target)->flags & CALL_NO_CANCEL))
@@ -124,7 +123,7 @@ COLD int abp_endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call
   const abp_call target = found && found->flags & CALL_IS_CANCEL ? found->target : call;
   const uint32_t slot = abp_calls_live(&ep->calls, target);
   if (cancelled && slot != NO_CALL) abp_calls_step(&ep->calls, slot, EV_ACKNOWLEDGED);
-  /* Nobody waits for the answer to a signal's cancel: its call waits for the result. */
+  /* After a signal's cancel, the call waits for its result, not for this answer. */
   if (call) return ABP_OK;
   return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED, ABP_FATE_NONE);
 }
@@ -170,8 +169,8 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
   }
 }
 
-/* A question is about a call that waits for its result; an app receives none. An agent's call is
- * about the one that it repeats, which this app need not know. */
+/* A question is about a call that waits for its result; apps receive no questions. An agent's call
+ * is about the call that it repeats, which this app need not know. */
 COLD static void set_about(abp_endpoint *ep, const abp_id *about, uint32_t slot) {
   if (ep->config.role == ABP_APP) table_call(&ep->calls.table, slot)->repeats = 1;
   const uint32_t parent_slot = abp_endpoint_find(ep, about, CALL_OUT);
@@ -249,9 +248,9 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   return abp_finish_with_fate(ep, call, outcome, ABP_FATE_NONE);
 }
 
-/* A call that was stopped, or stops by itself, is not over before the local calls that its handler
- * made are: its word, or theirs where that is RUNNING, is kept until then. Nor is one that fails
- * after the latest of these was answered that it still runs. */
+/* A call that was stopped, or stops by itself, is over only when its handler's local calls are
+ * over. Until then this keeps its fate, or theirs if its own is RUNNING. The same holds for a call
+ * that fails after its latest local call was answered as still running. */
 COLD static int await_children(struct calls *calls, uint32_t slot, enum call_event event,
                                abp_fate word) {
   struct call *call = table_call(&calls->table, slot);
@@ -259,7 +258,7 @@ COLD static int await_children(struct calls *calls, uint32_t slot, enum call_eve
       !call->cause &&
       (event == EV_CANCELLED ||
        (event == EV_ERROR && table_call(&calls->table, call->child)->state == UNWINDING));
-  /* No grace period ends, or it is known how that would end. */
+  /* There is no grace period, or its outcome is known already. */
   if (word == ABP_FATE_RUNNING || (stops && !calls->handler_decides))
     abp_calls_step(calls, slot, EV_GOES_ON);
   else if (!call->cause || calls->handler_decides)
@@ -277,17 +276,17 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call handle, abp_outcome outcome,
   const struct call *call = table_call(&ep->calls.table, slot);
   if (!call_has_handler(call->state) || call->awaits_children) return ABP_E_STATE;
   const enum call_event event = outcome == ABP_UNKNOWN ? EV_UNKNOWN : abp_calls_ending(outcome);
-  /* An app that is not ours may say `cancelled` and mean anything by it. */
+  /* A foreign app may answer `cancelled` in any case. */
   if (!fate)
     fate = ep->calls.handler_decides && outcome == ABP_CANCELLED && call->state != PREPARING
                ? ABP_FATE_UNKNOWN
                : (abp_fate)call_step(call->state, event).fate;
-  /* What still ran has returned meanwhile. */
+  /* The call that still ran has returned meanwhile. */
   if (fate == ABP_FATE_RUNNING && call->child_fate) fate = (abp_fate)call->child_fate;
   if (call->child != NO_CALL && await_children(&ep->calls, slot, event, fate))
     return call->state == CANCELLING ? ABP_FOLLOWS : ABP_OK;
   abp_calls_settle(&ep->calls, slot, event, fate);
-  /* In ABP no handler waits for the calls that it made, as it does in JSON-RPC. */
+  /* In ABP, unlike in JSON-RPC, no answer waits for the calls that a handler made. */
   if (ep->calls.handler_decides) abp_calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }
@@ -327,8 +326,8 @@ COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   return c->flags & CALL_PROGRESS && c->state == RUNNING;
 }
 
-/* A cancel has come. Returns the answer to it, for whoever waits for one. If that waits for the
- * handler's word, `*held` is kept until then, and is NULL after. */
+/* A cancel arrived. Returns the answer to it, if the peer waits for one. If the answer waits for
+ * the handler, `*held` is kept until then, and set to NULL. */
 COLD static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
                                       size_t length, struct held_cancel **held) {
   abp_session_heard(&ep->session, ep->calls.now);

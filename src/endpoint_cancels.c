@@ -1,10 +1,10 @@
 /*
- * Cancels whose answer waits: an app that is not ours has been asked, and its word decides
- * (call_state.c, ASKED). What is kept is what the answer must repeat, as the message had it: its id
- * and its callId. All together are no larger than one control message may be.
+ * Cancels whose answer waits: a foreign app was asked, and its answer decides (call_state.c,
+ * ASKED). Each keeps the parts of its message that the answer repeats: its id and its callId. All
+ * of them together take no more than one control message.
  *
  *   held ──▶ the cancels of all calls, the latest first      (the call has CALL_HAS_CANCELS)
- *   due  ──▶ those of the call whose word has come, the earliest first
+ *   due  ──▶ those of the call that is being answered, the earliest first
  *   answered ──▶ those handed out since the last input: their texts are still to be printed
  */
 #include "endpoint.h"

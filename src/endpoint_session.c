@@ -1,6 +1,6 @@
 /*
- * Every input of ABP that is about the session: step the table (session.c), and do what it says to
- * the calls and to the peer.
+ * The inputs of ABP about the session: step the table (session.c), and perform the step on the
+ * calls and the peer.
  */
 #include "endpoint.h"
 #include "siphash.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Unguessable, since it is derived from the secret seed, which it does not give away; and new with
- * each session, so that an answer to an older one finds nothing. */
+/* Unguessable, since it is derived from the secret seed, but does not reveal it. New for each
+ * session, so that an answer for an older session finds no call. */
 static void new_prefix(abp_endpoint *ep) {
   char *p = ep->prefix;
   const uint64_t words[] = {abp_siphash_derive(ep->config.seed, "prefix 0"),
@@ -25,7 +25,7 @@ static void new_prefix(abp_endpoint *ep) {
   ep->prefix_length = (uint32_t)(p + length - ep->prefix);
 }
 
-/* Only a peer that agreed to these knows `bridge/bye`. */
+/* Only a peer that agreed to one of these knows `bridge/bye`. */
 static int knows_bye(const abp_endpoint *ep) {
   return (abp_features(ep) & (ABP_LIVENESS | ABP_FRAMES)) != 0;
 }
@@ -43,7 +43,7 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   if (taken.calls == EV_LOST + 1) abp_endpoint_forget_held(ep);
   if (taken.next == session->state) return;
   session->state = (abp_session)taken.next;
-  /* Who called abp_connect() needs no action to know that it connects. */
+  /* The caller of abp_connect() needs no action for the state `connecting`. */
   ep->outbox &= ~(uint32_t)OUT_SESSION;
   if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
   session->due = 0;
@@ -56,7 +56,7 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   }
 }
 
-/* Gives the session up, and says so. */
+/* Gives the session up, and notifies the peer. */
 static void give_up(abp_endpoint *ep, enum parting parting) {
   ep->session.parting = (uint8_t)parting;
   change_session(ep, ep->config.role == ABP_APP ? SE_SILENT : SE_EXPIRED);
@@ -103,12 +103,12 @@ int abp_endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int
     if (ready) change_session(ep, SE_SHUTDOWN);
     session->number_id = (uint8_t)number_id;
     change_session(ep, SE_INITIALIZE);
-    set_session_id(ep, own, length); /* the calls of the older session were named by its own */
+    set_session_id(ep, own, length); /* until here, ids of the older session had its own prefix */
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session->peer = session->announced;
     abp_session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
-    /* One that is refused is no sign of life of the agent whose session this is. */
+    /* A rejected `initialize` is not a sign of life of the agent that has the session. */
     if (same) abp_session_heard(session, ep->calls.now);
     change_session(ep, same ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
@@ -130,8 +130,8 @@ int abp_endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t le
     char *own = copy_of(session_id, kept);
     if (!own) return ABP_E_MEMORY;
     set_session_id(ep, own, kept);
-    /* Many apps say that they have none of the published features and use them all the same: what
-     * this agent asked for of those holds. */
+    /* Many apps report none of the published features and use them all the same. So the published
+     * features that this agent asked for count as agreed. */
     features |= ABP_NOTIFICATIONS | ABP_PROGRESS | ABP_ELICITATION;
     session->agreed = features & (session->wanted | ABP_DYNAMIC_CAPABILITIES);
     session->peer = session->announced;

@@ -1,10 +1,11 @@
 /*
- * Streams: how many chunks may be under way. In which states of a call they are sent and taken is
- * the table's to say (call_state.c); what a chunk holds nobody here knows.
+ * Streams: how many chunks may be under way. The table decides in which states of a call chunks are
+ * sent and taken (call_state.c); the core does not see the content of chunks.
  *
- * Both ends count alike: what was sent or has come, and was not granted again. The sender counts a
- * chunk before the reader does, and takes a grant later. So an honest sender never finds room that
- * the reader does not have, and a reader can grant only what was sent: credit cannot be hoarded.
+ * Both ends count in the same way: chunks that were sent or have arrived, and were not granted
+ * again. The sender counts a chunk before the reader does, and takes a grant later. So an honest
+ * sender never finds room that the reader does not have, and a reader can grant only chunks that
+ * were sent: credit cannot be hoarded.
  */
 #include "endpoint.h"
 
@@ -12,7 +13,7 @@
 
 static const char TOO_MUCH[] = "More chunks were sent than the stream's window allows";
 
-/* 0 is no limit. */
+/* The smaller one of two limits; 0 is no limit. */
 static uint32_t smaller(uint32_t a, uint32_t b) { return a - 1 < b - 1 ? a : b; }
 
 uint32_t abp_endpoint_streams(const abp_endpoint *ep) {
@@ -34,14 +35,14 @@ static int has_room(const struct stream *stream) {
   return stream->chunks < stream->max_chunks && stream->bytes < stream->max_bytes;
 }
 
-/* A handler that waits goes on when half of the window is free, not at the first grant: it would
- * send chunk by chunk, each granted by itself. A reader grants all that it has read at some point,
- * so the window empties. */
+/* A waiting handler continues when half of the window is free, not at the first grant: otherwise it
+ * would send chunk by chunk, each granted by itself. At some point a reader grants all that it has
+ * read, so the window does become free. */
 static int is_crowded(const struct stream *stream) {
   return stream->chunks > stream->max_chunks / 2 || stream->bytes > stream->max_bytes / 2;
 }
 
-/* What the table owes for this; the size goes with it. */
+/* The obligations of this event in the table; the size goes with it. */
 static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event, uint64_t size) {
   ep->calls.chunk_size = size;
   return abp_calls_step(&ep->calls, slot, event);
@@ -83,7 +84,7 @@ int abp_credit_received(abp_endpoint *ep, const abp_id *id, uint64_t chunks, uin
     abp_endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
   }
-  /* What was read while the result was on its way. */
+  /* The chunks were read while the result was on its way. */
   if (call_is_over(call->state)) return ABP_OK;
   struct stream *stream = table_stream(&ep->calls.table, slot);
   if (!chunks || chunks > stream->chunks || bytes > stream->bytes) {
@@ -100,13 +101,13 @@ int abp_credit_received(abp_endpoint *ep, const abp_id *id, uint64_t chunks, uin
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
-/* The stream has a gap, so a result would not be one: nobody waits for it. */
+/* The stream has a gap, so its result would be incomplete: the call ends without waiting for it. */
 COLD static void overrun(abp_endpoint *ep, uint32_t slot) {
   abp_endpoint_count(ep, ABP_OVERRUN);
   ep->calls.reason = TOO_MUCH;
   ep->calls.reason_length = sizeof TOO_MUCH - 1;
   struct call *call = table_call(&ep->calls.table, slot);
-  if (!call->cause) call->cause = ABP_COMPLETED; /* nobody asked for it */
+  if (!call->cause) call->cause = ABP_COMPLETED; /* it was not cancelled on request */
   abp_calls_step(&ep->calls, slot, EV_CANCEL_NO_WAIT);
 }
 
@@ -148,7 +149,7 @@ int abp_chunk_read(abp_endpoint *ep, abp_call call, uint64_t size) {
   stream->read_bytes += size;
   const int all = stream->read_chunks == stream->chunks;
   if (all) stream->unsaid = 0;
-  /* A peer that has not said which windows it keeps to may wait for every grant. */
+  /* A peer that has not announced its window may wait for every grant. */
   if ((all && !(ep->session.peer.chunks && ep->session.peer.bytes)) ||
       stream->read_chunks >= stream->max_chunks - stream->max_chunks / 2 ||
       stream->read_bytes >= stream->max_bytes - stream->max_bytes / 2)

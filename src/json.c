@@ -1,5 +1,5 @@
 /*
- * The only file that includes cJSON. Text is admitted before cJSON sees it, because cJSON cuts a
+ * The only file that includes cJSON. Text is checked before cJSON parses it, because cJSON cuts a
  * string at \u0000, passes on bytes that are not UTF-8, and silently accepts text after the
  * document and the first of two equal keys. Numbers are sent on as raw text, never as cJSON's
  * values.
@@ -15,7 +15,7 @@
 
 #define MAX_DEPTH 64
 
-/* Four hex digits that are not NUL: cJSON takes any other character for the digit 0. */
+/* 1 for four hex digits other than 0000: cJSON would read any other character as the digit 0. */
 static int escape_ok(const char *text, size_t length) {
   if (length < 4 || memcmp(text, "0000", 4) == 0) return 0;
   for (int i = 0; i < 4; i++) {
@@ -25,8 +25,8 @@ static int escape_ok(const char *text, size_t length) {
   return 1;
 }
 
-/* One pass over the text: depth, NUL in strings, control characters, which cJSON takes for space.
- * Well-formedness is cJSON's. */
+/* One pass over the text: checks depth, NUL in strings, and control characters, which cJSON would
+ * accept as space. cJSON checks the syntax. */
 static int admissible(const char *text, size_t length) {
   size_t depth = 0;
   int in_string = 0;
@@ -48,7 +48,7 @@ static int admissible(const char *text, size_t length) {
   return depth == 0 && !in_string;
 }
 
-/* In what is admitted, no other character is as low as space. */
+/* In checked text, no other character is below space. */
 static int is_space(char c) { return (uint8_t)c <= ' '; }
 
 static size_t skip_space(const char *text, size_t at, size_t length) {
@@ -65,7 +65,7 @@ json_value *abp_json_parse(const char *text, size_t length, int *memory) {
     return NULL;
   const char *end = NULL;
   cJSON *value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
-  /* cJSON does not say why. If memory was short for a moment, the text is good the second time. */
+  /* cJSON gives no reason. If memory was short for a moment, the second attempt succeeds. */
   if (!value) value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
   if (!value) {
     void *probe = cJSON_malloc(length);
@@ -125,7 +125,7 @@ uint64_t abp_json_whole(double number) {
   return (double)count < number ? UINT64_MAX : count;
 }
 
-/* --- Where a value stands --------------------------------------------------------------------- */
+/* --- The source of a value -------------------------------------------------------------------- */
 
 static size_t skip_string(const char *text, size_t at) {
   for (at++; text[at] != '"'; at++) {
@@ -134,7 +134,7 @@ static size_t skip_string(const char *text, size_t at) {
   return at + 1;
 }
 
-/* `text` is known to be well-formed, so that skipping needs no grammar. */
+/* `text` is known to be well-formed, so skipping needs no grammar. */
 static size_t skip_value(const char *text, size_t at, size_t length) {
   size_t depth = 0;
   do {
@@ -177,7 +177,7 @@ struct json_slice abp_json_source(const json_value *document, const char *text,
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
-#define ROOM 256 /* a little more than a control message takes, mostly */
+#define ROOM 256 /* a little more than most control messages take */
 
 static void put(struct json_text *out, const char *text, size_t length) {
   if (length > out->room - out->length) {
@@ -264,7 +264,7 @@ void abp_json_add_number(struct json_text *out, const char *name, uint64_t numbe
 }
 
 const char *abp_json_end(struct json_text *out, size_t *length) {
-  put(out, "}", 2); /* and what terminates it */
+  put(out, "}", 2); /* and its terminator */
   *length = out->failed ? 0 : out->length - 1;
   return out->failed ? NULL : out->text;
 }

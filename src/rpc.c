@@ -1,6 +1,6 @@
 /*
- * JSON-RPC's inputs: find the request, step the table (calls.c does), note what is owed. All that
- * the dialects differ in is in DIALECTS.
+ * The inputs of JSON-RPC: find the request, step the table (calls.c), note the obligations.
+ * DIALECTS has all differences between the dialects.
  */
 #include "rpc.h"
 
@@ -9,22 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SAFE_INTEGER 9007199254740991.0 /* 2^53 - 1: beyond it two ids are one number */
+#define MAX_SAFE_INTEGER 9007199254740991.0 /* 2^53 - 1: larger ids are not unique */
 
 struct dialect {
   const char *cancel_method, *cancel_key;
-  const char *handshake;     /* the method that must not be cancelled */
-  const char *subscription;  /* is ended by its receiver's cancel, too */
-  const char *batch_version; /* the one that has batches */
+  const char *handshake;     /* the method of requests that must not be cancelled */
+  const char *subscription;  /* the method of requests that a cancel of the receiver ends, too */
+  const char *batch_version; /* the version with batches */
   const char *timeout_reason;
-  /* A notification that stops requests, beside the cancel. It names what they belong to. */
+  /* A notification that stops requests, beside the cancel. It names something they belong to. */
   const char *stop[ABP_STOP_WORDS];
   int32_t closed_code;
-  uint8_t on_cancel; /* call_event of the peer's cancel */
-  uint8_t gives_up;  /* a handler may say by itself that its request is cancelled */
-  uint8_t runs_out;  /* and it does by saying that its time ran out */
-  uint8_t closing;   /* abp_outcome that requests are answered with when this side closes */
-  uint8_t no_wait;   /* CALL_NO_WAIT if callers do not wait for the answer to what they cancelled */
+  uint8_t on_cancel; /* the call_event of a cancel from the peer */
+  uint8_t gives_up;  /* a handler can cancel its request by its error */
+  uint8_t runs_out;  /* and a timeout error does so, too */
+  uint8_t closing;   /* the abp_outcome of received requests when this side closes */
+  uint8_t no_wait;   /* CALL_NO_WAIT if callers do not wait for answers to cancelled requests */
   uint8_t reasons;   /* a cancel has a reason */
   uint8_t null_ids, fraction_ids;
   uint8_t answers_malformed;
@@ -75,7 +75,7 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                  .handshake = "initialize",
                  .subscription = "subscriptions/listen",
                  .batch_version = "2025-03-26",
-                 /* As MCP's SDK says it, for whoever searches logs. */
+                 /* The text of MCP's SDK, so that it is found in logs. */
                  .timeout_reason = "McpError: MCP error -32001: Request timed out",
                  .stop = {"", "", "", "", "", ""},
                  .closed_code = -32000,
@@ -102,15 +102,15 @@ static const struct {
     [ABP_RPC_BUSY] = {-32005, "Too many requests are in flight: retry later", 0},
     [ABP_RPC_CANCELLED] = {-32800, "Request cancelled", 0},
     [ABP_RPC_TIMEOUT] = {-32001, "Request timed out", 0},
-    [ABP_RPC_CLOSED] = {0, "Connection closed", 0}, /* the dialect has its code */
+    [ABP_RPC_CLOSED] = {0, "Connection closed", 0}, /* its code depends on the dialect */
 };
 
-/* How long a request that has a timeout may still take; by slot. */
+/* The timeouts of a request; by slot. */
 struct patience {
-  uint64_t latest;     /* 0: for ever */
-  uint32_t timeout_ms; /* 0: progress does not matter to it */
+  uint64_t latest;     /* the end of longest_ms; 0: none */
+  uint32_t timeout_ms; /* 0: progress does not restart it */
   uint32_t longest_ms;
-  uint32_t limit_ms; /* the one of the two that passes first */
+  uint32_t limit_ms; /* the one of the two that ends first */
 };
 
 struct abp_peer {
@@ -123,7 +123,7 @@ struct abp_peer {
   uint8_t refuse; /* abp_rpc_error */
   uint8_t drop;   /* abp_counter + 1 */
   uint8_t closed;
-  uint8_t draining; /* the peer has ended its half of the line, and may still be answered */
+  uint8_t draining; /* the peer has ended its half of the connection, but still gets answers */
   uint32_t counts[ABP_COUNTERS];
 };
 
@@ -181,7 +181,7 @@ uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter) {
 
 /* --- Actions ---------------------------------------------------------------------------------- */
 
-/* What the peer asked for before it ended its half of the line is answered. */
+/* 1 if the peer has ended its half of the connection, and all its requests are answered. */
 static int has_drained(const abp_peer *peer) { return peer->draining && !peer->calls.in_flight[0]; }
 
 int abp_peer_undrained(const abp_peer *peer) {
@@ -212,7 +212,7 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     const uint32_t slot = action->call & ((1u << SLOT_BITS) - 1);
     if (action->kind == ABP_SETTLE && action->arg == ABP_TIMED_OUT && slot < peer->patience_room)
       action->at = peer->patience[slot].limit_ms;
-    _Static_assert((int)ABP_STOPPED_BY_NAME == (int)ABP_FAILED + 1, "it is no abp_outcome");
+    _Static_assert((int)ABP_STOPPED_BY_NAME == (int)ABP_FAILED + 1, "it is not an abp_outcome");
     if (action->kind == ABP_RESULT && action->arg == ABP_CANCELLED &&
         table_call(&peer->calls.table, slot)->flags & CALL_NAMED)
       action->arg = ABP_STOPPED_BY_NAME;
@@ -247,9 +247,9 @@ static int drop(abp_peer *peer, abp_counter counter) {
 
 /* --- Ids -------------------------------------------------------------------------------------- */
 
-/* An id as the table keeps it: a number from 1 to 2^32-1 as that, any other id as bytes. The bytes
- * of what is no text begin with 0xff, as no UTF-8 does, so that different ids have different keys.
- */
+/* An id in the table's form: a number from 1 to 2^32-1 as a number, any other id as bytes. The
+ * bytes of an id other than text begin with 0xff, which UTF-8 never contains, so that different ids
+ * have different keys. */
 struct key {
   abp_id id;
   char bytes[1 + sizeof(double)];
@@ -270,7 +270,7 @@ static const abp_id *key_of(const abp_rpc_id *id, struct key *key) {
   return &key->id;
 }
 
-/* What is wrong with the id of a request; ABP_RPC_INVALID_REQUEST is no id in this dialect. */
+/* The error of a request's id; ABP_RPC_INVALID_REQUEST: it is not an id in this dialect. */
 static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
   const struct dialect *dialect = peer->dialect;
   switch (id->type) {
@@ -319,7 +319,7 @@ int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
   return fault == ABP_RPC_BATCH ? refuse(peer, fault) : malformed(peer, fault);
 }
 
-/* Steps the requests that have the flags: of those made here (CALL_OUT) or of those received. */
+/* Steps the requests with these flags, made here (CALL_OUT) or received. */
 static void step_each(struct calls *calls, uint32_t flags, enum call_event event) {
   abp_calls_keep_places(calls);
   for (uint32_t slot = 0; (slot = abp_calls_next_live(calls, slot)) != NO_CALL; slot++) {
@@ -340,7 +340,7 @@ static void give_cause(struct calls *calls, uint32_t flags, uint8_t cause) {
   }
 }
 
-/* The requests made here come first: once they have settled, no received request waits for them. */
+/* Requests made here come first: once they have settled, no received request waits for them. */
 int abp_peer_close(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   peer->closed = 1;
@@ -377,7 +377,7 @@ int abp_peer_closed(const abp_peer *peer) { return peer->closed; }
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
-/* Makes room for the slot that the next request gets. */
+/* Makes room for the slot of the next request. */
 static int reserve_patience(abp_peer *peer) {
   const struct call_table *table = &peer->calls.table;
   const uint32_t slabs =
@@ -444,7 +444,7 @@ int abp_peer_send_failed(abp_peer *peer, abp_call call) {
   return enter(peer) == ABP_OK ? abp_calls_send_failed(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
-/* A message that matches no pending request: it is late, or a stray. */
+/* A message that matches no pending request: late or stray. */
 static int not_pending(abp_peer *peer, uint32_t slot) {
   return drop(peer, slot == NO_CALL ? ABP_STRAY : ABP_LATE);
 }
@@ -458,15 +458,15 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   const uint32_t slot = find(peer, id, CALL_OUT);
   if (!is_pending(peer, slot)) return not_pending(peer, slot);
   const struct call *call = table_call(&peer->calls.table, slot);
-  /* Its promise was settled before: only its parent waits for this. */
+  /* The request has settled before: only its parent waits for this. */
   if (call->state == DETACHED) drop(peer, ABP_LATE);
   const int needs_input = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
   if (needs_input && abp_calls_hold(&peer->calls, slot)) {
     peer->report = abp_calls_handle(&peer->calls, slot);
     return ABP_OK;
   }
-  /* A value does not help a request whose time has run out, nor a question one that was cancelled.
-   */
+  /* A value does not help a request whose time has run out, nor does a request for input help a
+   * cancelled one. */
   const int fails = needs_input || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
   abp_calls_settle(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE,
                    fails && answer == ABP_ANSWER_RESULT    ? ABP_FATE_FINISHED
@@ -492,7 +492,7 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   peer->report = abp_calls_handle(calls, slot);
   if (slot >= peer->patience_room) return ABP_OK;
   struct patience *patience = &peer->patience[slot];
-  /* Once it is cancelled, its timer is the grace period's. */
+  /* After a cancel its timer is that of the grace period. */
   if (!patience->timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
   const uint64_t until = calls->now + patience->timeout_ms;
   const int latest_first = patience->latest && patience->latest < until;
@@ -549,7 +549,7 @@ int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *r
   return ABP_OK;
 }
 
-/* Steps a request that was received, and is stopped by a name. */
+/* Steps a received request that is stopped by name. */
 static int stop_named(abp_peer *peer, abp_call call, enum call_event event) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = abp_calls_live(&peer->calls, call);
@@ -586,13 +586,13 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   enum call_event event = ending == ABP_RETURNED || ended ? EV_COMPLETE : EV_FAIL;
   if ((ending == ABP_GAVE_UP && peer->dialect->gives_up) ||
       (ending == ABP_RAN_OUT && peer->dialect->runs_out)) {
-    /* It has cancelled its own request, and thereby the requests that it made. */
+    /* The handler has cancelled its own request, and so the requests that it made. */
     abp_calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
   } else if ((ending == ABP_GAVE_UP || ended) && c->state > RUNNING) {
-    event = EV_CANCELLED; /* it was heeded, though the dialect has no word for that */
+    event = EV_CANCELLED; /* it has stopped, though the dialect has no message for that */
   }
-  /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
+  /* If a handler ends by itself, its own requests continue: they were not cancelled. */
   const int by_itself = c->state <= RUNNING;
   if (by_itself) abp_calls_disown(calls, slot);
   abp_calls_settle(calls, slot, event, ended ? ABP_FATE_FINISHED : ABP_FATE_NONE);

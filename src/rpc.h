@@ -1,4 +1,4 @@
-/* For those who check rpc.c from inside. */
+/* For tests of rpc.c from the inside. */
 #ifndef ABP_RPC_INTERNAL_H
 #define ABP_RPC_INTERNAL_H
 

@@ -1,19 +1,18 @@
 /*
- * The life of a session, in the form of call_state.c: one table, and nothing that is not in it
- * happens.
+ * The life of a session, in the form of call_state.c: one table, and no change outside of it.
  *
  *   agent   NONE ──connect──▶ CONNECTING ──accepted──▶ READY ──close, shutdown──▶ CLOSED
  *                                 └──refused, timeout──▶ FAILED      lost, expired──▶ LOST
  *   app     NONE ──initialize──▶ READY ──shutdown, stop──▶ CLOSED ──initialize──▶ READY
  *
- * A new session has no authority over what an older one left: its calls are not found any more.
+ * A new session has no authority over the calls of an older one: they are not found any more.
  *
- * A side that gives a session up says so. Otherwise a peer that only stood still would keep the
- * session and refuse the next one.
+ * A side that gives a session up notifies the peer. Otherwise a peer that was only stopped for a
+ * while would keep the session and reject the next one.
  *
- * A peer that agreed to liveness is asked by pings, over the channel that belongs to its document.
- * A plain app has no such message. But it answers a cancel of an id that was never used, and the
- * answer shows whether it knows the session. It is asked in this way only if there is a reason to.
+ * A peer that agreed to liveness gets pings, over the channel that belongs to its document. A plain
+ * app has no such message. But it answers a cancel of an id that was never used, and the answer
+ * shows whether it has the session. This probe is sent only if there is a reason.
  */
 #include "session.h"
 
@@ -30,7 +29,7 @@
 
 static const struct session_step CONNECT = {CONNECTING, 0, 0, SEND(INITIALIZE)};
 static const struct session_step ACCEPT = {READY, 0, 0, SEND(INITIALIZE_RESULT)};
-/* The app says yes to what this side has given up: it must not keep a session alone. */
+/* The app accepts a handshake that this side has given up: it must not keep a session alone. */
 static const struct session_step DECLINE = {NONE, 0, 0, SEND(SHUTDOWN)};
 
 struct session_step abp_session_step(abp_session state, enum session_event event) {
@@ -39,9 +38,10 @@ struct session_step abp_session_step(abp_session state, enum session_event event
           [CONNECTING] =
               {
                   [SE_ACCEPTED] = {READY, 0, 0, 0},
-                  /* SE_BUSY is asked again later: the old session may be ending. */
+                  /* SE_BUSY is not listed: `initialize` is repeated, since the old session may be
+                     ending. */
                   [SE_REFUSED] = {FAILED, 0, 0, 0},
-                  /* The app may have said yes already. */
+                  /* The app may have accepted already. */
                   [SE_TIMEOUT] = {FAILED, 0, 0, SEND(SHUTDOWN)},
                   [SE_CLOSE] = {CLOSED, 0, 0, SEND(SHUTDOWN)},
                   [SE_LEAVE] = {LOST, 0, 0, SEND(SHUTDOWN)},
@@ -92,7 +92,7 @@ static void ask_for_sign(struct session *session, uint64_t now, struct session_p
 void abp_session_suspect(struct session *session, uint64_t now, struct session_patience patience,
                          uint32_t *sends) {
   if (session->state == READY && !session->awaits_sign) ask_for_sign(session, now, patience, sends);
-  /* What was not there to hear `initialize` may be now: it need not wait for a pause to end. */
+  /* The document may be there now, so `initialize` need not wait for the end of a pause. */
   if (session->state == CONNECTING) *sends |= SEND(INITIALIZE);
 }
 
@@ -129,7 +129,7 @@ enum session_event abp_session_tick(struct session *session, uint64_t now,
     return SESSION_EVENTS;
   }
   /* A timer that fires far too late was stopped itself (a sleeping machine, a throttled page). So
-   * the peer is asked once more before it is given up. */
+   * the peer is asked once more before the session is given up. */
   const uint32_t heartbeat = patience.heartbeat;
   const int stalled = now - session->due > heartbeat;
   if (session->agreed & ABP_LIVENESS && now - session->heard < heartbeat)

@@ -6,8 +6,8 @@
 
 static inline uint64_t rotate(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 
-/* One loop with one round in it: the text's words, its last bytes, and three rounds to end with,
- * which take a word that is 0. */
+/* One loop with one round in it: the text's words, its last bytes, and three final rounds with a
+ * word of 0. */
 uint64_t abp_siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last) {
   uint64_t v0 = key[0] ^ 0x736f6d6570736575u, v1 = key[1] ^ 0x646f72616e646f6du;
   uint64_t v2 = key[0] ^ 0x6c7967656e657261u, v3 = key[1] ^ 0x7465646279746573u;

@@ -1,6 +1,6 @@
 /*
- * SipHash-1-3: a hash with a secret key. Without the key nobody can predict a hash, or choose texts
- * whose hashes collide. Hashes do not reveal the key.
+ * SipHash-1-3: a hash with a secret key. Without the key it is impossible to predict a hash, or
+ * choose texts whose hashes collide. Hashes do not reveal the key.
  */
 #ifndef ABP_SIPHASH_H
 #define ABP_SIPHASH_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The hash of a text; `last` is the byte after it, which is the text's length where only texts are
- * hashed. */
+/* The hash of a text. `last` is a byte added after it: the text's length, if only texts are hashed.
+ */
 uint64_t abp_siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last);
 /* The hash of one word. */
 uint64_t abp_siphash_word(const uint64_t key[2], uint64_t word);

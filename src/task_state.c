@@ -1,9 +1,9 @@
 /*
  * The life of a task.
  *
- * Two rules, as for calls: whatever changes a task's state is a row of the table below, and this
- * file does not know who asks. The first terminal state wins, because no row leads out of one; and
- * nothing is told of a task that has ended, because no such row owes TELL.
+ * Two rules, as for calls: the table below is the only place that changes a task's state, and this
+ * file does not know who asks. The first final state wins, because no row leads out of one; and no
+ * event of a task that has ended is published, because no such row owes TELL.
  *
  *   SUBMITTED ──start──▶ WORKING ──returns, says──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *                         ▲   │
@@ -16,22 +16,22 @@
  *   WORKING ──ask──▶ CANCELING ──returns, throws, parks, grace──▶ CANCELED
  *                        └──says──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *
- * An executor that stops because its signal fired need not say why: it is enough that it returns.
- * An executor that asks for input while its caller wants it to stop would wait for ever, so this
- * counts as a stop. A task whose question nobody answers ends, too (TE_GRACE).
+ * An executor that stops because its signal fired need not report that: returning is enough. An
+ * executor that asks for input while its caller wants it to stop would wait forever, so this counts
+ * as a stop. A task that gets no input also ends (TE_GRACE).
  *
- * Where tasks outlive their process, a state is stored before it is told. Then each step that tells
- * owes COMMIT instead (abp_task_defer()), and a task that is to end is COMMITTING until its end is
- * stored. Meanwhile its executor is ignored, and a cancel waits for the log.
+ * If tasks outlive their process, a state is stored before it is published. Then each step with
+ * TELL owes COMMIT instead (abp_task_defer()), and a task that is about to end is COMMITTING until
+ * its end is stored. Meanwhile its executor is ignored, and a cancel waits for the log.
  *
  *   WORKING ──returns, says, cancel──▶ COMMITTING ──stored──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *
- * The log of the task decides what came first. If that was a cancel (TE_WISH), the task is
- * canceled, and this end is stored in place of the one that was decided (REPLACE).
+ * The task's log decides which came first. If that was a cancel (TE_WISH), the task is canceled,
+ * and this end is stored in place of the one that was decided (REPLACE).
  *
- * What became of the executor's work is the last column (abp_fate in abp.h), decided by the row
- * that ends the task. If it is `running`, the task ends before its executor returns. It is learnt
- * when the executor returns (LEARN), and those who ask later are told. Any other word stays.
+ * The last column is the fate of the executor's work (abp_fate in abp.h), set by the row that ends
+ * the task. If it is `running`, the task ends before its executor returns; the final fate is learnt
+ * when the executor returns (LEARN), for later questions. Other fates do not change.
  */
 #include "task_state.h"
 
@@ -159,7 +159,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_ASK] = {CANCELING, WAIT, 0},
                 [TE_GRACE] = {CANCELED, LAST, ABP_FATE_RUNNING},
             },
-        /* Only the log speaks for it. */
+        /* Only the log changes it. */
         [COMMITTING] =
             {
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST, 0},

@@ -1,9 +1,9 @@
 /*
- * Every input about tasks: find the slot, step the table, say what is to be done.
+ * The inputs about tasks: find the slot, step the table, return a verdict.
  *
- * Tasks and their artifacts are kept in the calls' table (call_table.c), found by their ids; an
- * artifact is a child of its task, and its key begins with the task's slot. What a slot has no room
- * for is in `extras`, by slot.
+ * Tasks and their artifacts are kept in the table of calls (call_table.c), and found by their ids.
+ * An artifact is a child of its task, and its key begins with the task's slot. Further fields are
+ * in `extras`, by slot.
  */
 #include "call_table.h"
 #include "task_state.h"
@@ -17,42 +17,42 @@
 /* The two kinds of keys in one table, in place of a call's two directions. */
 enum { TASK_KEY, ARTIFACT_KEY = CALL_OUT };
 
-/* What a verdict says to whoever cancels. */
+/* The bits of a verdict that answer a cancel. */
 enum { CANCEL_ANSWERS = ABP_TASK_ACK | ABP_TASK_WAIT | ABP_TASK_NAK };
 
-/* Who else has worked on a task: an agent's other process, or the agent that a client hears of. */
+/* Other workers on a task: another process of the agent (TAKEN), or another agent (HEARD). */
 enum { TAKEN = 1, HEARD };
 
-/* Whether whoever began a task gets its result: not yet, not any more, or it has. */
+/* The reader's result: still to come (WAITS), not expected any more (LEFT), or received. */
 enum { WAITS, LEFT, ANSWERED };
 
 struct abp_tasks {
   abp_tasks_config config;
   struct call_table table; /* `memory` has the finished tasks, oldest first */
   struct extra {
-    uint32_t run;         /* a task's latest run */
-    uint32_t place;       /* an artifact's, or how many artifacts a task has */
+    uint32_t run;         /* of a task: its latest run */
+    uint32_t place;       /* of an artifact: its index; of a task: the number of artifacts */
     uint32_t active;      /* runs that have not returned */
     uint32_t uncommitted; /* states that are being stored */
-    uint8_t current;      /* the state as the protocol has it; told, unless it is uncommitted */
+    uint8_t current;      /* the protocol's state; published, unless it is uncommitted */
     uint8_t told;
-    uint8_t starts;   /* the oldest state that is uncommitted begins a run */
-    uint8_t fate;     /* abp_fate: what became of the work, once an end was decided */
-    uint8_t others;   /* TAKEN or HEARD, where others have worked on it */
+    uint8_t starts;   /* the oldest uncommitted state begins a run */
+    uint8_t fate;     /* abp_fate of the work, once an end was decided */
+    uint8_t others;   /* TAKEN or HEARD, if others have worked on it */
     uint8_t worked;   /* a run has begun, here or elsewhere */
-    uint8_t how;      /* the event by which the latest run that has begun returned */
-    uint8_t learnt;   /* `fate` is the word of whoever did the work, */
-    uint8_t heard;    /* and this the one that whoever began the task was told last */
+    uint8_t how;      /* the event of the return of the latest run that has begun */
+    uint8_t learnt;   /* `fate` was reported by the worker */
+    uint8_t heard;    /* the fate that the reader got last */
     uint8_t reader;   /* WAITS, LEFT, ANSWERED */
-    uint8_t prepares; /* that run waits for something, and no work of it is done */
-    uint8_t fresh;    /* nor had been before */
-    uint32_t begun;   /* that run, */
-    uint32_t before;  /* and the one before it */
-    uint32_t epoch;   /* how often the task was taken, this time included; 0 without a log */
-    uint64_t lease;   /* until when somebody has to ask for it; 0 is for ever */
+    uint8_t prepares; /* that run has to wait, and has not begun its work */
+    uint8_t fresh;    /* and no earlier run has worked */
+    uint32_t begun;   /* the latest run that has begun */
+    uint32_t before;  /* the one before it */
+    uint32_t epoch;   /* how often the task was taken, including by this process; 0 without a log */
+    uint64_t lease;   /* the end of its lease; 0: none */
   } * extras;
   uint32_t room;         /* of extras */
-  struct watch *watches; /* by slot, for those that a client watches; NULL without any */
+  struct watch *watches; /* by slot, for watched tasks; NULL without any */
   uint32_t watch_room;
   uint32_t live, dropped;
   uint64_t now;
@@ -107,7 +107,7 @@ static int id_ok(const abp_tasks *tasks, uint32_t length) {
   return length > 0 && length <= tasks->config.max_id;
 }
 
-/* A slot for what is found by `id`, and its extra, or nothing. */
+/* Adds a slot, found by `id`, and its extra; or neither. */
 static int add(abp_tasks *tasks, const abp_id *id, uint32_t hash, uint32_t kind, uint32_t *slot) {
   const int status = abp_table_add(&tasks->table, id, hash, kind, slot);
   if (status != ABP_OK) return status;
@@ -134,14 +134,15 @@ static void forget_artifacts(abp_tasks *tasks, uint32_t slot) {
   }
 }
 
-/* The watch of a task, or NULL if nobody watches it. */
+/* The watch of a task, or NULL if it is not watched. */
 static struct watch *watch_of(const abp_tasks *tasks, uint32_t slot) {
   return slot < tasks->watch_room && tasks->watches[slot].kind ? &tasks->watches[slot] : NULL;
 }
 
-/* The task has ended, and none of its runs is left. */
+/* The task has ended, and all its runs have returned. */
 static void finish(abp_tasks *tasks, uint32_t slot) {
-  if (watch_of(tasks, slot)) return; /* which has a timer of its own, and is not remembered */
+  if (watch_of(tasks, slot))
+    return; /* a watched task has a timer of its own, and is not remembered */
   tasks->live--;
   table_call(&tasks->table, slot)->deadline = tasks->now;
   abp_list_push(&tasks->table, &tasks->table.memory, slot);
@@ -152,9 +153,9 @@ static int finished(const abp_tasks *tasks, uint32_t slot) {
          !watch_of(tasks, slot);
 }
 
-/* A task that waits for an answer, and that nobody works on, waits for as long as a finished one is
- * remembered; others run until their lease is over. A client does not end the tasks that it hears
- * of: they have no runs. */
+/* A task that needs input, and that no run works on, waits as long as a finished task is
+ * remembered; other tasks run until their lease ends. A client does not end tasks of other agents:
+ * these have no runs. */
 static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const enum abp_task_state state = state_of(tasks, slot);
   const struct extra *extra = &tasks->extras[slot];
@@ -170,10 +171,10 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-/* Whether a run has begun its work and not returned. */
+/* 1 if a run has begun its work and not returned. */
 static int works(const struct extra *extra) { return extra->active > extra->prepares; }
 
-/* What became of the work, where a row of the table says `fate`. */
+/* The fate of the work, where a row of the table has `fate`. */
 static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fate fate) {
   if (extra->others && !(extra->prepares ? extra->before : extra->begun))
     return extra->others == TAKEN ? ABP_FATE_UNKNOWN : ABP_FATE_NONE;
@@ -182,14 +183,14 @@ static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fa
   const int cancels = (event == TE_CANCEL || event == TE_ASK) && fate == ABP_FATE_RUNNING;
   if (!worked && (returns || cancels))
     return (abp_fate)abp_task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
-  /* A cancel found nobody at work. */
+  /* The cancel came while no run was working. */
   if (cancels && !works(extra)) return ABP_FATE_STOPPED;
-  /* The latest run has ended, and an earlier one, from which a message took over, has not. */
+  /* The latest run has ended; an earlier one, which it replaced, has not. */
   const int stays = fate == ABP_FATE_FAILED || fate == ABP_FATE_UNKNOWN;
   return returns && extra->active && !stays ? ABP_FATE_RUNNING : fate;
 }
 
-/* A run begins. */
+/* Begins a run. */
 static void begin(struct extra *extra) {
   extra->active++;
   extra->fresh = !extra->worked;
@@ -210,7 +211,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   if (step.next <= ABP_TASK_AUTH_REQUIRED)
     extra->current = step.next;
   else if (step.owed & ABP_TASK_TELL)
-    extra->current = ABP_TASK_WORKING; /* what a task that is CANCELING tells */
+    extra->current = ABP_TASK_WORKING; /* the published state of a task that is CANCELING */
   else if (step.owed & ABP_TASK_COMMIT)
     extra->current = ABP_TASK_CANCELED;
   if (step.owed & ABP_TASK_START) extra->run++;
@@ -234,7 +235,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
                  abp_task *task) {
   if (!id_ok(tasks, length)) return ABP_E_ID;
-  /* A task that has ended is remembered in the order in which tasks end: none is added there. */
+  /* Finished tasks are remembered in the order of their ends, so none can be added. */
   if (state > ABP_TASK_AUTH_REQUIRED || abp_task_ended(state)) return ABP_E_STATE;
   if (tasks->live >= tasks->config.max_tasks) return ABP_E_LIMIT;
   const abp_id key = {id, length, 0};
@@ -263,7 +264,7 @@ abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length) 
 
 int abp_task_start(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  /* A question that has not been told has no answer yet. */
+  /* A request for input that is not published has no answer yet. */
   return slot == NO_CALL || tasks->extras[slot].uncommitted ? 0 : step(tasks, slot, TE_START);
 }
 
@@ -288,8 +289,8 @@ int abp_task_begin(abp_tasks *tasks, abp_task task) {
   return ABP_OK;
 }
 
-/* The slot of a task, or NO_CALL, which is counted, when this run may not speak for it: no more, or
- * not yet. */
+/* The slot of a task, or NO_CALL if this run may not report on it, no longer or not yet; that is
+ * counted. */
 static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot != NO_CALL) {
@@ -301,8 +302,8 @@ static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
   return NO_CALL;
 }
 
-/* After each input about a watch. */
-static int watched(abp_tasks *tasks, uint32_t slot, int verdict) {
+/* Sets the timer after each input of a watch. */
+static int rearm(abp_tasks *tasks, uint32_t slot, int verdict) {
   const uint64_t wake = abp_watch_state_wake(watch_of(tasks, slot));
   if (wake)
     abp_table_set_timer(&tasks->table, slot, wake);
@@ -311,12 +312,12 @@ static int watched(abp_tasks *tasks, uint32_t slot, int verdict) {
   return verdict;
 }
 
-/* Something was heard of the task, which may be watched. */
-static int heard(abp_tasks *tasks, uint32_t slot, int verdict, int snapshot) {
+/* An event of a task arrived, which may be watched. */
+static int note_event(abp_tasks *tasks, uint32_t slot, int verdict, int snapshot) {
   struct watch *watch = watch_of(tasks, slot);
   if (!watch) return verdict;
   verdict = abp_watch_state_heard(watch, &tasks->config, tasks->now, verdict, snapshot);
-  return watched(tasks, slot, verdict);
+  return rearm(tasks, slot, verdict);
 }
 
 int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_state state,
@@ -325,7 +326,7 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
   if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
   const int silent = state == tasks->extras[slot].current && !(what & ABP_TASK_NEWS);
   const int verdict = silent ? 0 : step(tasks, slot, (enum task_event)((int)TE_SAYS + (int)state));
-  return heard(tasks, slot, verdict, what & ABP_TASK_SNAPSHOT);
+  return note_event(tasks, slot, verdict, what & ABP_TASK_SNAPSHOT);
 }
 
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_return how) {
@@ -338,7 +339,7 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_tas
   if (run == extra->begun) extra->how = (uint8_t)event;
   if (abp_task_ended(state) || state == TASK_COMMITTING) {
     if (extra->active) return 0;
-    /* The latest run is the task's. */
+    /* The latest run decides. */
     const int verdict = step(tasks, slot, (enum task_event)extra->how);
     if (state != TASK_COMMITTING) finish(tasks, slot);
     return verdict;
@@ -369,7 +370,7 @@ abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length
   return became(tasks, slot_of(tasks, abp_task_find(tasks, id, length)));
 }
 
-/* --- Whoever began it --------------------------------------------------------------------------
+/* --- The reader ----------------------------------------------------------------------------------
  */
 
 /* The slot of a task that has ended, or NO_CALL. */
@@ -378,14 +379,14 @@ static uint32_t ended_slot(const abp_tasks *tasks, abp_task task) {
   return slot != NO_CALL && abp_task_ended(state_of(tasks, slot)) ? slot : NO_CALL;
 }
 
-/* More may become known. */
-static int open(unsigned fate) { return fate == ABP_FATE_RUNNING || fate == ABP_FATE_UNKNOWN; }
+/* 1 if the final fate may still become known. */
+static int is_open(unsigned fate) { return fate == ABP_FATE_RUNNING || fate == ABP_FATE_UNKNOWN; }
 
 void abp_task_learn(abp_tasks *tasks, abp_task task, abp_fate fate) {
   const uint32_t slot = ended_slot(tasks, task);
   if (slot == NO_CALL || fate == ABP_FATE_NONE || fate > ABP_FATE_FAILED) return;
   struct extra *extra = &tasks->extras[slot];
-  if (extra->learnt && !open(extra->fate)) return;
+  if (extra->learnt && !is_open(extra->fate)) return;
   extra->fate = (uint8_t)fate;
   extra->learnt = 1;
 }
@@ -408,12 +409,12 @@ int abp_task_hear(abp_tasks *tasks, abp_task task) {
 
 abp_fate abp_task_news(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  /* What a cancel comes to is known within its grace period. */
+  /* The effect of a cancel is known within its grace period. */
   if (slot == NO_CALL || state_of(tasks, slot) == TASK_CANCELING) return ABP_FATE_NONE;
   struct extra *extra = &tasks->extras[slot];
   const abp_fate now = became(tasks, slot);
   const int is_new =
-      extra->heard ? open(extra->heard) && extra->heard != (uint8_t)now : extra->reader == LEFT;
+      extra->heard ? is_open(extra->heard) && extra->heard != (uint8_t)now : extra->reader == LEFT;
   if (!is_new) return ABP_FATE_NONE;
   extra->heard = (uint8_t)now;
   return now;
@@ -425,7 +426,7 @@ abp_fate abp_task_doubt(const abp_tasks *tasks, abp_task task) {
   const int finished =
       now == ABP_FATE_FINISHED &&
       (tasks->extras[slot].reader != ANSWERED || tasks->extras[slot].current != ABP_TASK_COMPLETED);
-  if (!finished && !open(now)) return ABP_FATE_NONE;
+  if (!finished && !is_open(now)) return ABP_FATE_NONE;
   return now;
 }
 
@@ -437,7 +438,7 @@ int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repe
     extra->lease = 0;
     abp_table_clear_timer(&tasks->table, slot);
   }
-  /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
+  /* If no run works, or the next one has not begun, there is nothing to wait for. */
   const int waits = grace_ms && works(extra) && !extra->starts;
   int verdict = step(tasks, slot, waits ? TE_ASK : TE_CANCEL);
   if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
@@ -470,7 +471,7 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   if (!id_ok(tasks, length)) return ABP_E_ID;
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL) return ABP_ARTIFACT_DROP;
-  heard(tasks, slot, 0, 0);
+  note_event(tasks, slot, 0, 0);
   char text[sizeof slot + MAX_TASK_ID];
   memcpy(text, &slot, sizeof slot);
   memcpy(text + sizeof slot, id, length);
@@ -514,20 +515,20 @@ static uint32_t watch_slot(const abp_tasks *tasks, abp_task task) {
 
 int abp_watch_named(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_named(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : rearm(tasks, slot, abp_watch_state_named(watch_of(tasks, slot)));
 }
 
 int abp_watch_replied(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : heard(tasks, slot, ABP_TASK_TELL | ABP_TASK_END, 0);
+  return slot == NO_CALL ? 0 : note_event(tasks, slot, ABP_TASK_TELL | ABP_TASK_END, 0);
 }
 
 int abp_watch_ended(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms) {
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
   struct watch *watch = watch_of(tasks, slot);
-  return watched(tasks, slot,
-                 abp_watch_state_ended(watch, &tasks->config, tasks->now, how, delay_ms));
+  return rearm(tasks, slot,
+               abp_watch_state_ended(watch, &tasks->config, tasks->now, how, delay_ms));
 }
 
 int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms) {
@@ -536,35 +537,35 @@ int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uin
   const enum abp_task_state state = state_of(tasks, slot);
   const int settled = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
   struct watch *watch = watch_of(tasks, slot);
-  return watched(tasks, slot,
-                 abp_watch_state_asked(watch, &tasks->config, tasks->now, how, delay_ms, settled,
-                                       abp_task_ended(state)));
+  return rearm(tasks, slot,
+               abp_watch_state_asked(watch, &tasks->config, tasks->now, how, delay_ms, settled,
+                                     abp_task_ended(state)));
 }
 
 int abp_watch_cancel(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
-  return watched(tasks, slot,
-                 abp_watch_state_cancel(watch_of(tasks, slot), &tasks->config, tasks->now));
+  return rearm(tasks, slot,
+               abp_watch_state_cancel(watch_of(tasks, slot), &tasks->config, tasks->now));
 }
 
 int abp_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
                               uint32_t delay_ms, enum abp_task_state state) {
   const uint32_t slot = watch_slot(tasks, task);
   if (slot == NO_CALL) return 0;
-  return watched(tasks, slot,
-                 abp_watch_state_cancel_answered(watch_of(tasks, slot), &tasks->config, tasks->now,
-                                                 how, delay_ms, abp_task_ended(state)));
+  return rearm(tasks, slot,
+               abp_watch_state_cancel_answered(watch_of(tasks, slot), &tasks->config, tasks->now,
+                                               how, delay_ms, abp_task_ended(state)));
 }
 
 int abp_watch_leave(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_leave(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : rearm(tasks, slot, abp_watch_state_leave(watch_of(tasks, slot)));
 }
 
 int abp_watch_stop(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = watch_slot(tasks, task);
-  return slot == NO_CALL ? 0 : watched(tasks, slot, abp_watch_state_stop(watch_of(tasks, slot)));
+  return slot == NO_CALL ? 0 : rearm(tasks, slot, abp_watch_state_stop(watch_of(tasks, slot)));
 }
 
 /* --- Time and memory -------------------------------------------------------------------------- */
@@ -603,8 +604,8 @@ int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
     const uint64_t lease = tasks->extras[slot].lease;
     int verdict;
     if (watch)
-      verdict = watched(tasks, slot, abp_watch_state_due(watch, tasks->now));
-    else if (lease && lease <= tasks->now) { /* nobody has asked, so nobody is answered */
+      verdict = rearm(tasks, slot, abp_watch_state_due(watch, tasks->now));
+    else if (lease && lease <= tasks->now) { /* no request waits, so none is answered */
       abp_task_leave(tasks, *task);
       verdict = abp_task_cancel(tasks, *task, tasks->config.grace_ms, 1) & ~CANCEL_ANSWERS;
     } else
@@ -658,7 +659,7 @@ int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state stat
   extra->uncommitted--;
   const enum task_event event = (enum task_event)((int)TE_SAYS + (int)state);
   if (last) return step(tasks, slot, event);
-  /* What is owed when a state is told is the same for whoever hears of it. */
+  /* The obligations of publishing a state are those of a client that learns of it. */
   int verdict = abp_task_step(ABP_TASK_UNKNOWN, event).owed;
   if (ends || state_of(tasks, slot) == TASK_CANCELING) verdict &= ABP_TASK_TELL; /* cancels wait */
   if (extra->starts && !ends) {

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Eight characters that are plain, NUL not among them. */
+/* 1 if the next eight bytes are ASCII without NUL. */
 static int plain(const uint8_t *s) {
   uint64_t eight;
   memcpy(&eight, s, 8);
@@ -13,7 +13,7 @@ static int plain(const uint8_t *s) {
 int abp_utf8_valid(const char *text, size_t length) {
   const uint8_t *s = (const uint8_t *)text, *end = s + length;
   while (s < end) {
-    /* Most ids have no others: eight at once, some of the last eight for the second time. */
+    /* Most ids are ASCII: check eight bytes at once, in the last step some of them again. */
     const uint8_t *const eight = end - s >= 8 || length < 8 ? s : end - 8;
     if (length >= 8 && plain(eight)) {
       s = eight + 8;

@@ -1,4 +1,4 @@
-/* Which text is well-formed. */
+/* The check of UTF-8. */
 #ifndef ABP_UTF8_H
 #define ABP_UTF8_H
 

@@ -1,6 +1,6 @@
 /*
- * A client that watches a task: it reads a stream of the task's events until the task has ended,
- * through whatever happens to the stream, and cancels the task when it is told to.
+ * A client that watches a task. It reads a stream of the task's events until the task has ended,
+ * also when the stream breaks, and cancels the task on request.
  *
  *   READING ──stream ends──▶ ASKING ──the task works on──▶ READING (a stream of the task)
  *      │                       │ ▲ └─brought nothing──▶ PAUSING ──▶ READING
@@ -11,13 +11,13 @@
  *      ├──the task ends──▶ LINGERING ──stream ends, or too late──▶ OVER
  *      └──message did not arrive──▶ PAUSING ──▶ READING (the message again)
  *
- * The cancel has a life of its own: it is sent when the task's id is known, once, and again only
- * while it cannot reach the agent. From then on the agent has the grace period to end the task;
- * when it has answered, the linger period. What has not ended by then is asked for a last time.
+ * The cancel has states of its own: it is sent once, when the task's id is known, and again only if
+ * it could not reach the agent. From then on the agent has the grace period to end the task; after
+ * its answer, the linger period. A task that has not ended by then is requested once more.
  */
 #include "watch_state.h"
 
-/* Ms between two attempts, at most. */
+/* The longest pause between two attempts, in ms. */
 #define MAX_PAUSE 30000
 
 static int step_of(enum abp_watch_step step) { return (int)step << ABP_WATCH_STEP_SHIFT; }
@@ -38,7 +38,7 @@ static int take(struct watch *watch, enum abp_watch_step step) {
   return step_of(step);
 }
 
-/* Each time twice as long. */
+/* Twice as long each time. */
 static uint64_t backoff(const abp_tasks_config *config, uint32_t failures) {
   uint64_t ms = config->retry_ms;
   while (failures-- > 1 && ms < MAX_PAUSE)
@@ -57,7 +57,7 @@ static int pause_for(struct watch *watch, uint64_t now, uint64_t ms, enum abp_wa
   return step_of(ABP_WATCH_PAUSE);
 }
 
-/* The agent cannot be reached: try again later, unless that is too late. */
+/* The agent cannot be reached: retry later, unless it is too late. */
 static int retry(struct watch *watch, const abp_tasks_config *config, uint64_t now,
                  uint32_t delay_ms, enum abp_watch_step after) {
   if (!watch->out_since) {
@@ -78,7 +78,7 @@ static void reached(struct watch *watch) {
   watch->out_since = 0;
 }
 
-/* A task that asks for something is still watched while its cancel is under way. */
+/* A task that needs input is still watched while it is being cancelled. */
 static int canceling(const struct watch *watch) {
   return watch->cancel == CANCEL_WANTED || watch->cancel == CANCEL_SENT;
 }
@@ -90,14 +90,14 @@ static int send_cancel(struct watch *watch) {
   return ABP_WATCH_CANCEL;
 }
 
-/* What must be done at once: the stream is closed, or the pause ends. */
+/* Returns the immediate action: close the stream, or end the pause. */
 static int interrupt(struct watch *watch) {
   switch (watch->phase) {
   case WATCH_READING:
   case WATCH_LINGERING: return ABP_WATCH_CLOSE;
   case WATCH_PAUSING:
     if (watch->left) return over(watch, ABP_WATCH_DONE);
-    if (watch->named) /* what is overdue is asked for, not read */
+    if (watch->named) /* an overdue task is requested, not read */
       return take(watch, watch->overdue ? ABP_WATCH_ASK : (enum abp_watch_step)watch->after);
     if (!watch->arrived) return over(watch, ABP_WATCH_STOPPED);
     return watch->overdue ? over(watch, ABP_WATCH_LATE) : take(watch, ABP_WATCH_OPEN);
@@ -123,7 +123,8 @@ int abp_watch_state_heard(struct watch *watch, const abp_tasks_config *config, u
     reached(watch);
   }
   if (verdict & ABP_TASK_PARK) {
-    /* A stream that was opened with a message may begin with a task that still waits for it. */
+    /* A stream that was opened with a message may begin with a task that still waits for that
+     * message. */
     const int waits = watch->kind & ABP_WATCH_LASTING || canceling(watch) ||
                       (snapshot && !(watch->kind & ABP_WATCH_TASK) && !watch->reopened);
     if (!waits) verdict |= ABP_TASK_END;
@@ -142,8 +143,8 @@ int abp_watch_state_ended(struct watch *watch, const abp_tasks_config *config, u
   if (watch->phase != WATCH_READING) return step_of(ABP_WATCH_DONE);
   if (watch->left) return over(watch, ABP_WATCH_DONE);
   if (!watch->reopened && how == ABP_WATCH_FAILED) return over(watch, ABP_WATCH_FAIL);
-  /* A stream that brought news goes on behind them. The task as it stands would only repeat them.
-   */
+  /* A stream that brought news is continued after it. Requesting the task would only repeat the
+   * news. */
   const int news = watch->heard > watch->reopened;
   if (how == ABP_WATCH_NUMBERED && watch->named && news && !watch->overdue)
     return take(watch, ABP_WATCH_OPEN);
@@ -165,7 +166,7 @@ int abp_watch_state_asked(struct watch *watch, const abp_tasks_config *config, u
   reached(watch);
   if (ended || (settled && !canceling(watch))) return over(watch, ABP_WATCH_DONE);
   if (watch->overdue) return over(watch, ABP_WATCH_LATE);
-  /* A stream that is opened again begins with the task as it stands, which is no news. */
+  /* A stream that is opened again begins with the task itself, which is not news. */
   if (watch->heard > watch->reopened) {
     watch->failures = 0;
     return take(watch, ABP_WATCH_OPEN);
@@ -193,14 +194,14 @@ int abp_watch_state_cancel_answered(struct watch *watch, const abp_tasks_config 
     return 0;
   }
   watch->cancel = CANCEL_ANSWERED;
-  /* The task has ended or will not: the stream need not be waited for much longer. */
+  /* The task has ended, or will not end: the stream gets only a little more time. */
   if (how == ABP_WATCH_FAILED || ended) watch->overdue_at = now + config->linger_ms;
   return 0;
 }
 
 int abp_watch_state_leave(struct watch *watch) {
   watch->left = 1;
-  /* A cancel waits for the task's id. */
+  /* A cancel still waits for the task's id. */
   if (watch->cancel == CANCEL_WANTED && !watch->named) return 0;
   return watch->phase == WATCH_LINGERING ? 0 : interrupt(watch);
 }

@@ -1,8 +1,8 @@
 /*
  * ABP's control plane: session, cancel and its answer, refusals. Reading finds a message's parts
- * and feeds the endpoint; printing says what an action means in the protocol's words. What to do is
- * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's,
- * and what its responses say is wire_abp_response.c's.
+ * and passes them to the endpoint; printing writes an action as the protocol's message.
+ * endpoint_calls.c and endpoint_session.c make the decisions. The text of the data plane is in
+ * wire_abp_data.c, and responses in wire_abp_response.c.
  */
 #include "wire_abp.h"
 
@@ -13,7 +13,7 @@
 
 #define VERSION "0.1"
 
-/* The name of the feature whose bit is 1 << n, one after the other. */
+/* The names of the features, in the order of their bits. */
 static const char FEATURES[] = "notifications\0"
                                "progress\0"
                                "elicitation\0"
@@ -27,7 +27,7 @@ static const char FEATURES[] = "notifications\0"
 _Static_assert(ABP_NOTIFICATIONS == 1 && ABP_TEXT == 1 << 9, "each bit has its name");
 #define ALL_FEATURES (2 * ABP_TEXT - 1)
 
-/* By kind; then other names of some, by which nothing is printed. */
+/* By kind; then further names of some kinds, which are only read. */
 static const char TYPES[] = ABP_TYPE_INITIALIZE
     "\0" ABP_TYPE_INITIALIZE_RESULT "\0"
     "capabilities/cancel\0"
@@ -43,7 +43,7 @@ static const char TYPES[] = ABP_TYPE_INITIALIZE
     "cancel-result\0"
     "call-result";
 
-/* What a message of each type is to who receives it; nothing to who is not named. */
+/* The kind of a message of each type, for the receivers in the upper bits. */
 #define TO_AGENT (1 << 6)
 #define TO_APP (1 << 7)
 static const uint8_t KINDS[] = {
@@ -132,7 +132,7 @@ static uint32_t read_features(const json_value *payload) {
 
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   ep->session.announced = abp_wire_read_window(payload);
-  /* A missing version is taken for ours; one that cannot be read is refused. */
+  /* A missing version counts as this one; a version that cannot be read is rejected. */
   const char *version = abp_json_member(payload, "protocolVersion")
                             ? abp_json_member_text(payload, "protocolVersion")
                             : VERSION;
@@ -165,7 +165,7 @@ static int read_cancel(abp_endpoint *ep, const json_value *payload,
   return abp_endpoint_cancel(ep, &target, reason->text, reason->length, from);
 }
 
-/* What it stops is answered by its own result. */
+/* The cancelled call is answered by its own result. */
 static int read_stream_cancel(abp_endpoint *ep, const json_value *payload,
                               const struct json_slice *reason) {
   abp_id call;
@@ -173,7 +173,7 @@ static int read_stream_cancel(abp_endpoint *ep, const json_value *payload,
   return abp_cancel_received(ep, &call, reason->text, reason->length);
 }
 
-/* The id of ABP_MSG_PROBE, and the call that it is to cancel: numbers begin at 1. */
+/* The suffix of the id of ABP_MSG_PROBE, and of the callId in it: numbers begin at 1. */
 #define PROBE_SUFFIX ".0"
 
 static int is_probe(const abp_endpoint *ep, const abp_id *id) {
@@ -183,9 +183,9 @@ static int is_probe(const abp_endpoint *ep, const abp_id *id) {
          memcmp(id->text + length, PROBE_SUFFIX, strlen(PROBE_SUFFIX)) == 0;
 }
 
-/* Nobody waits for the answer to a cancel that a signal or the clock asked for, but it decides how
- * the call ends. So the cancel's id is P.c and the handle of its call: the letter tells it from
- * every call's id. add_cancel_id() writes it. Returns 0 if the id is not such a one. */
+/* After a cancel by a signal or a clock, the call waits for its result, but the answer to the
+ * cancel decides how the call ends. So the cancel's id is P.c and the handle of its call: no call's
+ * id has this letter. add_cancel_id() writes it. Returns 0 for other ids. */
 static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
   const uint32_t length = ep->prefix_length;
   if (!id->text || id->length != length + 10 || memcmp(id->text, ep->prefix, length) != 0 ||
@@ -221,7 +221,7 @@ int abp_wire_open(abp_endpoint *ep, const char *text, size_t length) {
   json_value *message;
   const int status = wire ? abp_wire_parse(ep, text, length, &message) : ABP_E_MEMORY;
   if (status != ABP_OK) return status;
-  /* The caller may use the place of its text before it takes the message. */
+  /* The caller may reuse the memory of its text before it takes the message. */
   char *copy = malloc(length + 1);
   if (!copy) {
     abp_json_free(message);
@@ -317,14 +317,14 @@ COLD void abp_wire_add_window(struct json_text *out, uint32_t chunks, uint64_t b
 static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_t features) {
   abp_wire_add_text(out, "protocolVersion", VERSION);
   for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++) {
-    /* How long keys are remembered, and by whom, matters only where outcomes do. */
+    /* The memory of keys is described only if outcomes were agreed on. */
     if (strcmp(ep->about[i].name, "memory") == 0 && !(features & ABP_OUTCOMES)) continue;
     abp_json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
   }
   abp_json_open(out, "features");
   const char *name = FEATURES;
   for (uint32_t bit = 1; bit < ALL_FEATURES; bit *= 2, name = nth_text(name, 1)) {
-    /* What the published protocol does not have is mentioned only where it holds. */
+    /* Features outside of the published protocol are listed only if they are set. */
     const int published = bit < ABP_DYNAMIC_CAPABILITIES ||
                           (bit == ABP_DYNAMIC_CAPABILITIES && ep->config.role == ABP_APP);
     if (published || features & bit) abp_json_add_bool(out, name, (features & bit) != 0);
@@ -354,8 +354,8 @@ void abp_wire_add_reply_id(const abp_endpoint *ep, const abp_body *body, abp_cal
     abp_wire_add_call_id(ep, "id", call);
 }
 
-/* Whether a cancel is a request of its own, whose answer somebody waits for. That of a question is
- * not: nobody waits for its call, which may be gone by now. */
+/* 1 if a cancel is a request of its own, which waits for its answer. The cancel of a question is
+ * not: its call waits for no answer, and may be gone by now. */
 static int is_request(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = abp_calls_slot(&ep->calls, call);
   return slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_IS_CANCEL;
@@ -366,7 +366,7 @@ static void print_cancel(const abp_endpoint *ep, const abp_action *action, struc
     abp_json_add_string(out, "callId", ep->target.text, ep->target.length);
   else
     abp_wire_add_call_id(ep, "callId", action->call);
-  /* A reason that is not well-formed is left out; the cancel is sent all the same. */
+  /* A reason that is not well-formed is left out; the cancel is still sent. */
   if (action->text && abp_utf8_valid(action->text, action->length))
     abp_json_add_string(out, "reason", action->text, action->length);
 }
@@ -393,10 +393,10 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
   abp_json_add_string(out, "id", id, length);
 }
 
-/* Of an answer that has waited, an action's text is the id of the cancel, then its callId. */
+/* If the answer has waited, the action's text is the id of the cancel, then its callId. */
 static void print_cancel_result(const abp_endpoint *ep, const abp_action *action,
                                 struct json_text *out) {
-  /* By cancel_answer: why nothing was cancelled. */
+  /* By cancel_answer: why the call was not cancelled. */
   static const char REASONS[] = "\0\0"
                                 "Operation already completed\0"
                                 "It is not known whether the operation has stopped\0"
@@ -416,12 +416,12 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
                           : answer == ANSWER_NOT_INITIALIZED ? ABP_NOT_INITIALIZED
                           : answer == ANSWER_INVALID         ? ABP_INVALID_ID
                                                              : ABP_NO_ERROR;
-  const char *words = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
+  const char *own_reason = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
   abp_json_add_raw(out, "callId", target.text ? target.text : "\"\"",
                    target.text ? target.length : 2);
   abp_json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
-  if (words && abp_utf8_valid(words, ep->calls.reason_length))
-    abp_json_add_string(out, "reason", words, ep->calls.reason_length);
+  if (own_reason && abp_utf8_valid(own_reason, ep->calls.reason_length))
+    abp_json_add_string(out, "reason", own_reason, ep->calls.reason_length);
   else if (*reason)
     abp_wire_add_text(out, "reason", reason);
   if (!error) return;
@@ -429,10 +429,10 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
   add_error(out, &failure);
 }
 
-/* Writes what is in the message, and returns its kind. */
+/* Writes the payload of a message, and returns its kind. */
 static int print_payload(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
   if (action->kind == ABP_REFUSE) {
-    /* One that did not come as text is a call or a question. */
+    /* A message that did not arrive as text is a call or a question. */
     const int begins = ep->has_message && abp_wire_kind(ep) == ABP_MSG_INITIALIZE;
     const int app = ep->config.role == ABP_APP;
     const struct failure failure = abp_wire_failure(

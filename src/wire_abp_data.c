@@ -1,6 +1,6 @@
 /*
- * ABP's data plane as text: calls, results, chunks, progress, notifications, elicitations. The
- * payload itself is never looked into, only found; a shim puts a number in its place.
+ * ABP's data plane as text: calls, results, chunks, progress, notifications, elicitations. Payloads
+ * are located, but not read; a shim replaces them by numbers.
  */
 #include "wire_abp.h"
 
@@ -12,7 +12,7 @@ static void set_payload(struct wire *wire, const json_value *value) {
   abp_wire_source(wire, value, &wire->body.payload, &wire->body.payload_length);
 }
 
-/* A member, unless it is null, which some languages write for what is absent. */
+/* A member, unless it is null, which some languages write for absent members. */
 static const json_value *given(const json_value *object, const char *name) {
   const json_value *member = abp_json_member(object, name);
   return abp_json_is_null(member) ? NULL : member;
@@ -23,7 +23,7 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
   wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
-/* The parts of a call or a question. Without a name it is refused. */
+/* The parts of a call or a question. Without a name it is rejected. */
 static void set_request(struct wire *wire, const json_value *payload, int call) {
   abp_body *body = &wire->body;
   const json_value *options = call ? abp_json_member(payload, "options") : payload;
@@ -45,7 +45,7 @@ static int take_request(abp_endpoint *ep, const json_value *payload, int call, c
   const json_value *options = call ? abp_json_member(payload, "options") : payload;
   const struct window window = abp_wire_read_window(options);
   const json_value *named = given(options, "callId") ? options : payload;
-  /* The call that this one repeats, or on behalf of which something is asked. */
+  /* The call that this one repeats, or on whose behalf the question is asked. */
   const abp_id about = abp_wire_id_of(abp_json_member_text(options, call ? "repeats" : "callId"));
   abp_id key = *id;
   if (call && given(named, "callId")) key = abp_wire_id_of(abp_json_member_text(named, "callId"));
@@ -59,7 +59,7 @@ static int take_request(abp_endpoint *ep, const json_value *payload, int call, c
 }
 
 static int read_notification(abp_endpoint *ep, const json_value *payload) {
-  /* One client library says `method` and `params` instead. */
+  /* One client library sends `method` and `params` instead. */
   const json_value *data = given(payload, "data");
   set_name(ep->wire, payload, given(payload, "event") ? "event" : "method");
   set_payload(ep->wire, data ? data : abp_json_member(payload, "params"));
@@ -105,8 +105,8 @@ int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   if (ep->has_message != MESSAGE_READ) return ABP_E_STATE;
   const int status = take(ep, flags, fault);
-  /* The input that the message became has cleared it. Where memory was short, it can be tried
-   * again. */
+  /* The input that the message became has cleared it. If memory was short, it can be tried again.
+   */
   ep->has_message = status == ABP_E_MEMORY ? MESSAGE_READ : MESSAGE_TAKEN;
   return status;
 }
@@ -121,8 +121,8 @@ const abp_body *abp_received(const abp_endpoint *ep) {
   return ep->has_message ? &ep->wire->body : &NOTHING;
 }
 
-/* The call of the agent's on behalf of which something is asked, or 0: a handler of this app may
- * have called the one that the question is from, and have ended. */
+/* The agent's call on whose behalf a question is asked, or 0: the call of the question may be a
+ * local one, made by a handler of this app that has ended since. */
 static abp_call received_parent(const abp_endpoint *ep, uint32_t slot) {
   while (slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_LOCAL)
     slot = table_call(&ep->calls.table, slot)->parent;
@@ -167,7 +167,7 @@ static int result_kind(const abp_endpoint *ep) {
   return ep->config.role == ABP_APP ? KIND_RESULT : KIND_ANSWER;
 }
 
-/* A response without success, to a call. */
+/* A response to a call, without success. */
 static void print_failure(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
                           const struct failure *failure) {
   struct json_text *out = &ep->wire->printed;
@@ -185,7 +185,7 @@ static int print_result(const abp_endpoint *ep, const abp_action *action, const 
     abp_wire_add_reply_id(ep, body, action->call);
     abp_json_add_raw(out, "payload", body->payload, body->payload_length);
   } else {
-    /* Whether a capability may run twice is not known here. */
+    /* It is not known here whether the capability may run twice. */
     const abp_told told = {.repeatable = !abp_wire_tells_fate(ep, action) || !action->fate};
     const struct failure failure = abp_wire_failure_told(ep, action, &told, NULL);
     print_failure(ep, action, body, &failure);

@@ -1,7 +1,7 @@
 /*
- * ABP's responses: what a response says of its call, and what is told of a call that did not
- * succeed. Both are numbers (abp_response, abp_failure), so that one rule decides for those who
- * send text and for those who do not; the texts are added to that.
+ * ABP's responses: reading the outcome of a call from its response, and the response of a call that
+ * did not succeed. Both are numbers (abp_response, abp_failure), so that the same rules apply with
+ * and without text; the texts are added to the numbers.
  */
 #include "wire_abp.h"
 
@@ -11,7 +11,7 @@
 
 static uint32_t fate_bits(abp_fate fate) { return (uint32_t)fate << ABP_FAILURE_FATE_SHIFT; }
 
-/* ABP_FATE_NONE if it says nothing, or what is not known here. */
+/* ABP_FATE_NONE if the fate is missing or unknown. */
 static abp_fate fate_in(abp_response response) {
   return (abp_fate)(response >> ABP_FAILURE_FATE_SHIFT & 15);
 }
@@ -35,7 +35,7 @@ static abp_response read_response(const json_value *payload) {
          fate_bits((abp_fate)fate);
 }
 
-/* What cannot be read is as no response. */
+/* A number that cannot be read counts as no response. */
 static abp_response read_number(abp_response number) {
   return number & ABP_RESPONSE_GIVEN && (number & ABP_FAILURE_ERROR) < ABP_ERROR_COUNT &&
                  fate_in(number) <= ABP_FATE_FAILED
@@ -43,7 +43,7 @@ static abp_response read_number(abp_response number) {
              : (abp_response)ABP_OPERATION_FAILED;
 }
 
-/* What a response says of its call. */
+/* The outcome in a response. */
 static abp_outcome outcome_in(abp_response response) {
   const abp_error error = (abp_error)(response & ABP_FAILURE_ERROR);
   if (response & ABP_FAILURE_CANCELLED && error == ABP_TIMEOUT_ERROR) return ABP_TIMED_OUT;
@@ -67,7 +67,7 @@ int abp_wire_take_response(abp_endpoint *ep, const json_value *payload, const ab
 int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, size_t length) {
   if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *response;
-  /* What cannot be read says no more than that the call has ended. */
+  /* A response that cannot be read shows only that the call has ended. */
   if (abp_wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
   abp_wire_take_response(ep, response, id);
   abp_json_free(response);
@@ -84,7 +84,7 @@ int abp_outcome_received(abp_endpoint *ep, const abp_id *id, abp_response number
 int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, size_t length) {
   if (abp_endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *payload;
-  /* What cannot be read is a failure. */
+  /* A response that cannot be read is a failure. */
   if (abp_wire_parse(ep, json, length, &payload) == ABP_E_MEMORY) return ABP_E_MEMORY;
   const abp_response response = read_response(payload);
   abp_json_free(payload);
@@ -95,7 +95,7 @@ int abp_finish_with_outcome(abp_endpoint *ep, abp_call call, abp_response number
   const abp_response response = read_number(number);
   abp_outcome outcome = outcome_in(response);
   abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : fate_in(response);
-  /* It took too long: that is an error of the handler's, not of this call's own clock. */
+  /* A timeout reported by the handler, not by this call's own clock. */
   if (outcome == ABP_TIMED_OUT && !fate)
     fate = ep->calls.handler_decides ? ABP_FATE_UNKNOWN : ABP_FATE_STOPPED;
   if (fate == ABP_FATE_RUNNING)
@@ -107,25 +107,26 @@ int abp_finish_with_outcome(abp_endpoint *ep, abp_call call, abp_response number
   return abp_finish_with_fate(ep, call, outcome, fate);
 }
 
-/* --- Telling ---------------------------------------------------------------------------------- */
+/* --- Printing --------------------------------------------------------------------------------- */
 
-/* When the error of a response is told in place of this side's. */
+/* When the error of a response replaces this side's error. */
 enum stands {
   NEVER,
   ALWAYS,
-  IF_FAILED,   /* if it has one */
-  IF_CANCELLED /* if it has a code, and says as this side does that the call was cancelled; else of
-                  what it says only the message is told */
+  IF_FAILED,   /* if there is an error */
+  IF_CANCELLED /* if it has a code, and also means that the call was cancelled; otherwise
+                  only its message is used */
 };
 
-/* What is told of a call, by how it ended. */
+/* The error of a call, by its outcome. */
 static const struct ending {
-  uint8_t error;     /* abp_error, unless that of a response stands */
-  uint8_t explained; /* whoever ended the call may have a reason, which is the message then */
-  uint8_t handlers;  /* enum stands, of the response that its handler gave (ABP_RESULT), */
-  uint8_t peers;     /* and of the one that the peer gave (ABP_SETTLE) */
+  uint8_t error;     /* abp_error, unless that of a response replaces it */
+  uint8_t explained; /* a reason for the end replaces the message */
+  uint8_t handlers;  /* enum stands, for the response of its handler (ABP_RESULT) */
+  uint8_t peers;     /* enum stands, for the response of the peer (ABP_SETTLE) */
 } ENDINGS[] = {
-    [ABP_PENDING] = {ABP_NO_ERROR, 1, NEVER, NEVER}, /* it never began: the action has its error */
+    [ABP_PENDING] = {ABP_NO_ERROR, 1, NEVER,
+                     NEVER}, /* the call did not begin: the action has its error */
     [ABP_COMPLETED] = {ABP_NO_ERROR, 0, ALWAYS, ALWAYS},
     [ABP_CANCELLED] = {ABP_CANCELLED_ERROR, 1, IF_FAILED, IF_CANCELLED},
     [ABP_TIMED_OUT] = {ABP_TIMEOUT_ERROR, 0, IF_FAILED, NEVER},
@@ -149,7 +150,7 @@ abp_failure abp_failure_told(const abp_endpoint *ep, const abp_action *action, c
   const uint32_t stands = settles ? ending->peers : ending->handlers;
   uint32_t error = begun ? ending->error : arg < ABP_ERROR_COUNT ? arg : 0;
   if (begun && told->expired && error == ABP_CANCELLED_ERROR) error = ABP_TIMEOUT_ERROR;
-  /* A reason of this side's own outweighs what the response says. */
+  /* This side's own reason outweighs the response. */
   const abp_response theirs = told->reason ? 0 : response;
   const int cancels = outcome_in(theirs) == ABP_CANCELLED;
   abp_fate fate = begun ? action->fate : ABP_FATE_UNSTARTED;
@@ -177,7 +178,7 @@ const char *abp_response_message(abp_response response) {
              : "The other side's answer is not an ABP response: { success, data, error }";
 }
 
-/* The message of a response, as whoever made it says it. */
+/* The message in a response. */
 static const char *message_of(const json_value *payload, abp_response response) {
   const json_value *error = abp_json_member(payload, "error");
   const char *code = abp_json_member_text(error, "code"),

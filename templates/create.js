@@ -14,7 +14,7 @@ const names = readdirSync(templates, { withFileTypes: true })
 const usage = `Usage: npx abp-bridge create TEMPLATE FOLDER\nTemplates: ${names}`;
 const read = (/** @type {string} */ path) => JSON.parse(readFileSync(path, 'utf8'));
 
-/** The file that this package was installed from, or undefined: a registry need not have this version. */
+/** The file that this package was installed from, or undefined: a registry may not have this version. */
 function packedFile() {
   const lock = join(modules, '.package-lock.json');
   const installed = existsSync(lock) && read(lock).packages['node_modules/abp-bridge'];

@@ -1,9 +1,10 @@
 /*
- * The boundary between ABP's core and JavaScript: what the module exports, all of it. What the
- * boundaries have in common is in boundary.h.
+ * The boundary between ABP's core and JavaScript: all exports of the module. boundary.h has the
+ * common part of the boundaries.
  *
- * Ids go in either as text in the scratch (`id_length`) or as `number`. An input returns its first
- * action, or a negative abp_status; next() returns the following ones, 0 when nothing is left.
+ * Ids are passed either as text in the scratch (`id_length`) or as `number`. An input returns its
+ * first action, or a negative abp_status; next() returns the further actions, and 0 when nothing is
+ * left.
  */
 #include "../src/wire_abp.h"
 
@@ -23,7 +24,7 @@ static abp_packed pack(abp_endpoint *ep) {
 
 static abp_packed first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
 
-/* Ids of the input that is being given: the second is a call that it is about. */
+/* The ids of the current input; the second is that of a call that it is about. */
 static abp_id ids[2];
 ONE_COPY static const abp_id *id_of(uint32_t id_length, abp_call_number number) {
   ids[0] = (abp_id){number ? NULL : buffer, id_length, number};
@@ -34,8 +35,8 @@ ONE_COPY static const abp_id *id_of(uint32_t id_length, abp_call_number number) 
 ONE_COPY static uint64_t ms_of(double ms) { return (uint64_t)ms; }
 
 EXPORT("next") abp_packed next(abp_endpoint *ep) { return pack(ep); }
-/* Stand in for endpoints that have been freed, by role and how their session ended: whatever still
- * comes for one of them finds none. */
+/* Replacements for endpoints that have been freed, by role and by how their session ended: later
+ * inputs for such an endpoint have no effect. */
 static abp_endpoint *ended[ABP_APP + 1][ABP_SESSION_LOST + 1];
 
 static abp_endpoint *stand_in(abp_role role, abp_session state) {
@@ -45,18 +46,18 @@ static abp_endpoint *stand_in(abp_role role, abp_session state) {
   return *place;
 }
 
-/* The configuration of the next endpoint, all zero; fill it in, then create(). */
+/* The configuration of the next endpoint, all zero; fill it in, then call create(). */
 static abp_config config;
 EXPORT("config") void *get_config(void) {
   config = (abp_config){0};
   return &config;
 }
-/* A new endpoint, or 0 when memory is short. */
+/* Creates an endpoint; 0 when memory is short. */
 EXPORT("create") abp_endpoint *create(double now) {
   if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
   return stand_in(config.role, ABP_SESSION_NONE) ? abp_new(&config, ms_of(now)) : NULL;
 }
-/* Frees an endpoint. Returns what to use in its place from now on. */
+/* Frees an endpoint. Returns its replacement from now on. */
 EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
   const abp_role role = ep->config.role;
   const abp_session state = ep->session.state;
@@ -67,7 +68,7 @@ EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
   return stands ? stands : ended[role][ABP_SESSION_NONE];
 }
 
-/* In the scratch: the member's name, terminated, and the JSON from byte 32. */
+/* In the scratch: the member's name, terminated, and the JSON from byte 32 on. */
 EXPORT("describe") enum abp_status describe(abp_endpoint *ep, uint32_t length) {
   return (enum abp_status)abp_describe(ep, buffer, buffer + 32, length);
 }
@@ -87,14 +88,14 @@ EXPORT("advance") abp_packed advance(abp_endpoint *ep, double now) {
   return first(ep, abp_advance(ep, ms_of(now)));
 }
 
-/* 0 for id_length and number mints an id. `bytes` is the window of a stream; 0 is the default. */
+/* If id_length is 0, an id is chosen. `bytes` is the window of a stream; 0 is the default. */
 EXPORT("request")
 abp_packed request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
                    abp_call parent, uint32_t bytes) {
   const abp_id *id = id_length ? id_of(id_length, 0) : NULL;
   return first(ep, abp_stream_request(ep, id, timeout_ms, flags, bytes, parent, &action.call));
 }
-/* The reason is in the scratch; length 0 is none. */
+/* The reason is in the scratch; length 0: none. */
 EXPORT("cancel") abp_packed cancel(abp_endpoint *ep, abp_call call, uint32_t reason_length) {
   return first(ep, abp_cancel(ep, call, reason_length ? buffer : NULL, reason_length));
 }
@@ -105,7 +106,7 @@ abp_packed cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_le
   return first(ep, abp_cancel_by_id(ep, id, reason_length ? buffer + id_length : NULL,
                                     reason_length, &action.call));
 }
-/* A value has come. */
+/* A result with a value arrived. */
 EXPORT("value_received")
 abp_packed value_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number) {
   const abp_id *id = id_of(id_length, number);
@@ -129,8 +130,8 @@ EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, abp_call cal
   return abp_progress_wanted(ep, call);
 }
 
-/* `chunks` and `bytes` are the window of a stream, 0 of any other call. The call that a question is
- * about follows the id in the scratch; length 0 is none. */
+/* `chunks` and `bytes` are the window of a stream, 0 for other calls. The id of the call that a
+ * question is about follows the id in the scratch; length 0: none. */
 EXPORT("call_received")
 abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                          uint32_t timeout_ms, uint32_t flags, double chunks, double bytes,
@@ -172,7 +173,7 @@ abp_packed cancel_received(abp_endpoint *ep, uint32_t id_length, abp_call_number
   const char *reason = reason_length ? buffer + id_length : NULL;
   return first(ep, abp_cancel_received(ep, id, reason, reason_length));
 }
-/* The reason is in the scratch; length 0 is none. */
+/* The reason is in the scratch; length 0: none. */
 EXPORT("cancel_answered")
 abp_packed cancel_answered(abp_endpoint *ep, abp_call call, uint32_t accepted,
                            uint32_t reason_length) {
@@ -197,15 +198,15 @@ abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate
   return first(ep, abp_finish_with_fate(ep, call, outcome, fate));
 }
 
-/* What became of a received call: its abp_fate, and its abp_outcome from bit 8 on. If it has not
- * ended, it is the call of the action. */
+/* The outcome of a received call: its abp_fate, and its abp_outcome from bit 8 on. If it has not
+ * ended, its handle is the call of the action. */
 EXPORT("became") int32_t became(abp_endpoint *ep, abp_call call) {
   abp_outcome outcome;
   const uint32_t slot = abp_calls_slot(&ep->calls, call);
   const abp_fate fate = abp_calls_became(&ep->calls, slot, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
-/* The handle of a received call as long as it is remembered, else 0. */
+/* The handle of a received call while it is remembered, else 0. */
 EXPORT("remembered") abp_call remembered(abp_endpoint *ep, uint32_t id_length) {
   const abp_id *id = id_of(id_length, 0);
   const uint32_t slot = abp_endpoint_remembered(ep, id);
@@ -233,7 +234,7 @@ abp_packed finish_with_outcome(abp_endpoint *ep, abp_call call, abp_response res
   return first(ep, abp_finish_with_outcome(ep, call, response));
 }
 
-/* What nobody here asks for: texts end where they end. */
+/* The length of the last printed text. Unused: the texts are terminated. */
 static size_t printed;
 
 /* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
@@ -246,7 +247,7 @@ static void cut(const char **at, const char **text, size_t *length, uint32_t of)
   *at += of;
 }
 /* The same for an action that was taken before, for progress (ABP_REPORT) and for a notification
- * (ABP_NOTIFY); 0 if its call is over, too. What is said is in the scratch, text after text. */
+ * (ABP_NOTIFY); 0 if its call is over, too. The parts are in the scratch, one after the other. */
 EXPORT("print_body")
 const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t chunks, double at,
                        double unix_ms, uint32_t name, uint32_t payload, uint32_t token,
@@ -264,8 +265,8 @@ const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t 
   const abp_action of = {.kind = kind, .call = call, .chunks = chunks, .at = ms_of(at)};
   return abp_wire_print(ep, &of, &body, now, &printed);
 }
-/* What is said of a call that ended so, and gave `response`, which is 0 if there is none. `how`: 1
- * it expired, 2 it may run twice, 4 there is a reason, 8 that is not empty. */
+/* The failure of a call with this end and this `response`, 0 if there is none. `how`: 1 it expired,
+ * 2 it may run twice, 4 there is a reason, 8 the reason is not empty. */
 EXPORT("failure")
 abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
                     abp_response response, uint32_t how) {
@@ -276,7 +277,7 @@ abp_failure failure(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate
                          .repeatable = (int)(how & 2)};
   return abp_failure_told(ep, &ending, &told, response);
 }
-/* What is said of a response that has no words of its own, terminated. */
+/* The message of a response that has no message of its own, terminated. */
 EXPORT("response_message") const char *response_message(abp_response response) {
   return abp_response_message(response);
 }
@@ -288,7 +289,8 @@ EXPORT("error_message") const char *error_message(uint32_t error) {
 EXPORT("status_error") abp_error status_error(abp_endpoint *ep, int32_t status, int32_t parent) {
   return abp_status_error(ep, status, parent);
 }
-/* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
+/* Writes the call's id to the scratch, a little more than max_id bytes at most, and returns its
+ * length. */
 EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, abp_call call) {
   return scratch(ABP_SCRATCH_BYTES) ? (uint32_t)abp_id_text(ep, call, buffer, ABP_SCRATCH_BYTES)
                                     : 0;

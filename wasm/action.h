@@ -3,7 +3,7 @@
  *
  *   kind | arg << 8 | MORE | RELEASED | fate << 18
  *
- * and the rest where it lies. MORE spares the call of next() that would return 0.
+ * with the other fields in memory. MORE saves the call of next() that would return 0.
  */
 #ifndef ABP_BOUNDARY_ACTION_H
 #define ABP_BOUNDARY_ACTION_H
@@ -17,20 +17,20 @@ enum {
   ABP_MORE = 65536,
   ABP_RELEASED = 131072,
   ABP_FATE_SHIFT = 18,
-  ABP_SLOT_MASK = 1048575 /* the part of a handle that says where the call's slot is */
+  ABP_SLOT_MASK = 1048575 /* the part of a handle that is the call's slot */
 };
 
-/* What an input returns: its first action, packed, or a negative abp_status. */
+/* The return value of an input: its first action, packed, or a negative abp_status. */
 typedef int32_t abp_packed;
-/* The number of a call, by which a frame names it, from 1 on; 0 is none. */
+/* The number of a call, which is its key in frames, from 1 on; 0: none. */
 typedef uint32_t abp_call_number;
 
 static abp_action action;
 
-/* Where JavaScript finds the rest of it. */
+/* The other fields of the action. */
 EXPORT("action") const void *get_action(void) { return &action; }
 
-/* Packs `action`; `more` are left. */
+/* Packs `action`; `more`: further actions are left. */
 static abp_packed packed(int more) {
   return (abp_packed)((uint32_t)action.kind | action.arg << ABP_ARG_SHIFT) | (more ? ABP_MORE : 0) |
          (action.released ? ABP_RELEASED : 0) |

@@ -1,9 +1,9 @@
 /*
- * What the boundaries between the cores and JavaScript have in common: an ABI number, a scratch
- * through which text goes in, and a configuration that JavaScript fills in field by field.
+ * The common part of the boundaries between the cores and JavaScript: an ABI number, a scratch for
+ * text that is passed in, and a configuration that JavaScript fills in field by field.
  *
  * Endpoints share an instance, since a page has room for about a hundred memories; each export
- * names the one it is about. Inputs are drained one by one, so that they can share the scratch.
+ * takes the endpoint as an argument. Inputs are drained one by one, so they can share the scratch.
  */
 #ifndef ABP_BOUNDARY_H
 #define ABP_BOUNDARY_H
@@ -16,13 +16,14 @@
 
 enum {
   ABP_MAX_ID_BYTES = 768,  /* of an id: 256 characters */
-  ABP_SCRATCH_BYTES = 1024 /* JavaScript asks for these first: an id, and a number after it */
+  ABP_SCRATCH_BYTES = 1024 /* the size that JavaScript requests first: an id, then a number */
 };
 
 static char *buffer;
 static uint32_t room;
 
-/* At least `size` bytes to write to, valid until the next call of this; 0 when memory is short. */
+/* Returns at least `size` writable bytes, valid until the next call of this function; 0 when memory
+ * is short. */
 EXPORT("scratch") void *scratch(uint32_t size) {
   if (size <= room) return buffer;
   char *grown = realloc(buffer, size);

@@ -1,5 +1,5 @@
-// Fails the build when the module asks for more than the one documented import, or when an export
-// takes or gives an i64, which JavaScript would have to pass as a BigInt.
+// Fails the build when the module imports more than the one documented function, or when an export
+// takes or returns an i64, which JavaScript would have to pass as a BigInt.
 import { readFileSync } from 'node:fs';
 import { ModuleReader } from './read-module.mjs';
 

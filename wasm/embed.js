@@ -1,6 +1,6 @@
-// Writes the core as JavaScript modules: the WebAssembly as text that every bundler and page takes and that
-// compiles without waiting for the network, and what wasm2js made of it for pages that forbid WebAssembly.
-// Then tries both: what does not run, or not as the other, fails the build.
+// Writes the core as JavaScript modules: the WebAssembly as text, which every bundler and page can
+// load and which compiles without another request; and the output of wasm2js, for pages that forbid
+// WebAssembly. Then runs both: the build fails if one does not run, or if they differ.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import zopfli from '@gfx/zopfli';
 import { build } from 'esbuild';
 import { withJoinedData } from './join-data.mjs';
 
-// Its listener for uncaught errors would print two pages of its own source.
+// zopfli's listener for uncaught errors would print two pages of its own source.
 process.removeAllListeners('uncaughtException').removeAllListeners('unhandledRejection');
 
 const [, , wasmFile, jsFile, folder, name] = process.argv;
@@ -19,8 +19,8 @@ const jsModule = join(folder, `${name}-js.js`);
 mkdirSync(folder, { recursive: true });
 
 const wasm = withJoinedData(readFileSync(wasmFile));
-// Base64 of compressed bytes costs a download what the bytes cost; of the bytes themselves, a third more.
-// Zopfli makes a twentieth less of them than zlib does.
+// Base64 of compressed bytes compresses back to the size of the bytes in a download; that of the
+// raw bytes takes a third more. Zopfli's output is a twentieth smaller than zlib's.
 const deflated = Buffer.from(await zopfli.deflateAsync(wasm, {}));
 writeFileSync(
   wasmModule,
@@ -30,14 +30,15 @@ export default '${deflated.toString('base64')}';
 `,
 );
 
-// wasm2js makes an ES module that imports 'env' and is one instance. As a CommonJS module it is the body of a
-// function, which makes as many as are wanted. A trap is thrown as a RangeError, by which it is known: where
-// this runs, there may be no WebAssembly.RuntimeError.
+// wasm2js makes an ES module that imports 'env' and is one instance. As a CommonJS module it is the
+// body of a function, which makes any number of instances. A trap is thrown as a RangeError, so
+// that it can be recognised: where this runs, there may be no WebAssembly.RuntimeError.
 const module = new WebAssembly.Module(wasm);
 const names = WebAssembly.Module.exports(module)
   .filter(({ kind }) => kind !== 'table')
   .map(({ name }) => name);
-// Memory that cannot be had is -1 in WebAssembly. wasm2js throws, or says that memory has grown when it has not.
+// If memory cannot grow, WebAssembly returns -1. wasm2js throws, or reports growth that did not
+// happen.
 const GROW = 'function __wasm_memory_grow(';
 const made = readFileSync(jsFile, 'utf8');
 if (made.split(GROW).length !== 2) throw new Error(`${jsFile} grows its memory in another way`);
@@ -82,9 +83,9 @@ return core;
 `,
 );
 
-// --- Trying what was made ------------------------------------------------------------------------
+// --- Running both modules ------------------------------------------------------------------------
 
-/** What can be seen of a core: its exports, and its memory before and after it has been asked for more. */
+/** The observable state of a core: its exports, and its memory before and after it has grown. */
 function tryCore(instantiate) {
   let growths = 0;
   const env = { emscripten_notify_memory_growth: () => growths++ };
@@ -105,7 +106,7 @@ function tryCore(instantiate) {
   };
 }
 
-/** The default export of a module as it lies on the disk. */
+/** The default export of a module on the disk. */
 const load = async (file) => (await import(pathToFileURL(file).href)).default;
 
 const embedded = new WebAssembly.Module(

@@ -1,17 +1,18 @@
-// Writes what JavaScript must know of a module, from the C that decides it: the enumerators of its header, where
-// the fields of structs lie, and the exports of its boundary with their types. Each enumeration, and each name that
-// C gives to a number, is a type of its own: what is passed where another is wanted does not compile.
+// Writes the parts of a module that JavaScript must know, from the C code that defines them: the
+// enumerators of its header, the offsets of the fields of structs, and the exports of its boundary
+// with their types. Each enumeration, and each number type of C, is a type of its own, so that
+// passing one for another does not compile.
 //
 //   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes <name>-boundary.js, and <abi.h> for the compiler
 //   node wasm/generate-boundary.mjs --check            fails if one of these files is out of date
 //
-// ABI is a digest of all that. The module carries the same number, so that a module and a shim that were not built
-// together say so when they first meet.
+// ABI is a digest of all that. The module has the same number, so that a module and a shim that
+// were not built together fail at once.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Each module, and where what uses it lies. */
+/** The modules, and the folders of their boundaries in JavaScript. */
 const MODULES = {
   abp: {
     folder: 'js/driver',
@@ -36,7 +37,9 @@ const MODULES = {
   },
 };
 
-/** Bytes of C's types in WebAssembly, where they are not 4: enumerations, int, size_t and pointers are. */
+/**
+ * The sizes of C's types in WebAssembly, in bytes; enumerations, int, size_t and pointers have 4.
+ */
 const SIZES = { uint8_t: 1, uint64_t: 8, double: 8 };
 
 const read = (file) => readFileSync(file, 'utf8').replace(/\/\*[^]*?\*\//g, '');
@@ -46,7 +49,7 @@ const nameOf = (type) =>
   ({ abp_call: 'Handle', abp_error: 'ErrorCode' })[type] ??
   type.replace(/^abp/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
 
-/** The types in C that are numbers of one meaning, so that JavaScript has a type for each. */
+/** The number types of C with one meaning each, for which JavaScript has a type each. */
 const numbersOf = (files) =>
   [...files].flatMap((file) =>
     [...read(file).matchAll(/\benum (abp_\w+) \{|typedef u?int32_t (abp_\w+);/g)]
@@ -69,13 +72,16 @@ function* enumerators(file) {
   }
 }
 
-/** Each word of a wire that JavaScript needs, too: ABP_TYPE_CALL is TYPE_CALL. */
+/** Each word of the wire that JavaScript also needs: ABP_TYPE_CALL is TYPE_CALL. */
 const wordsOf = (file) =>
   [...read(file).matchAll(/#define ABP_(TYPE_\w+) ("[^"]*")/g)].map(
     ([, name, text]) => `export const ${name} = ${text.replaceAll('"', "'")};`,
   );
 
-/** Names for the numbers of an enumeration, which people and tools read: ABP_SESSION_READY of abp_session is 'ready'. */
+/**
+ * The names of an enumeration's numbers, for people and tools: ABP_SESSION_READY of abp_session is
+ * 'ready'.
+ */
 function namesOf(file, of) {
   const found = [...enumerators(file)].filter(([, , type]) => type === of);
   return found.map(([name, value], i) => {
@@ -84,7 +90,10 @@ function namesOf(file, of) {
   });
 }
 
-/** What a field of a configuration is called in JavaScript: stream_chunks is streamChunks, and grace_ms, in ms, is grace. */
+/**
+ * The name of a configuration's field in JavaScript: stream_chunks is streamChunks, and grace_ms,
+ * in ms, is grace.
+ */
 const optionOf = (field) =>
   ({ max_id: 'maxIdLength', max_text: 'maxControlLength', remember_ms: 'rememberFor' })[field] ??
   field.replace(/_ms$/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
@@ -117,7 +126,7 @@ const typeOf = (type, numbers) => {
   return numbers.includes(name) ? nameOf(name) : 'number';
 };
 
-/** The exports of a boundary: [name, type], as JSDoc has it. */
+/** The exports of a boundary: [name, type], as in JSDoc. */
 function* exportsOf(files, numbers) {
   const pattern = /EXPORT\("(\w+)"\)\s*((?:const |enum )?\w+ \*?)\s*\w+\(([^)]*)\)/g;
   for (const file of files) {
@@ -132,7 +141,7 @@ function* exportsOf(files, numbers) {
   }
 }
 
-/** Parts of a list or an object as its lines. */
+/** The parts of a list or an object as lines. */
 const linesOf = (parts) => parts.map((part) => `  ${part},\n`).join('');
 
 /** Texts as a constant, as Prettier writes it: in one line if that fits. */
@@ -146,13 +155,13 @@ function listOf(as, texts, [open, close] = ['[', ']']) {
 const tableOf = (as, entries) =>
   `export const ${as} = {\n${linesOf(entries.map(([key, value]) => `${key}: ${value}`))}};`;
 
-/** Handles, the numbers of calls, of failures and of responses are 0 where there is none. */
+/** Handles, numbers of calls, failures and responses can be 0 for none. */
 const brand = (type) =>
   `/** @typedef {${/_(call|task|number|failure|response)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
 
 function generate(name) {
   const { folder, headers, boundary, structs, words = {} } = MODULES[name];
-  // A package that has a core of its own stands on the door of the main one.
+  // A package with a core of its own imports the driver entry of the main package.
   const instance = folder.startsWith('packages/') ? 'abp-bridge/driver' : './instance.js';
   const numbers = numbersOf(new Set(['src/abp.h', ...headers, ...boundary]));
   const constants = headers.flatMap((file) => [...enumerators(file)]);
@@ -167,20 +176,20 @@ function generate(name) {
     .map(([key, , type]) => ` & { ${optionOf(key)}: ${nameOf(type)} }`)
     .join('');
   const body = [
-    // A bundler puts the number in its place.
+    // A bundler inlines the numbers.
     ...constants.map(([key, value, type]) => {
       const typed = numbers.includes(type) ? `/** @type {${nameOf(type)}} */ (${value})` : value;
       return `export const ${key} = ${typed};`;
     }),
     ...headers.flatMap(wordsOf),
     ...layouts.map(([as, struct, fields]) => {
-      const where = `\n/** Where the fields of ${struct} lie, in bytes. */\n`;
-      // Those of a configuration are looked up by name; the others a bundler puts in their places.
+      const where = `\n/** The offsets of the fields of ${struct}, in bytes. */\n`;
+      // The fields of a configuration are looked up by name; a bundler inlines the other offsets.
       if (as !== 'CONFIG')
         return (
           where +
           fields
-            .filter(([key]) => !/_length$/.test(key)) // it follows its text
+            .filter(([key]) => !/_length$/.test(key)) // the length follows its text
             .map(([key, at]) => `export const ${as}_${key.toUpperCase()} = ${at};`)
             .join('\n')
         );
@@ -195,16 +204,16 @@ function generate(name) {
     ...Object.entries(words).map(([as, type]) => {
       const any = ['/** @type {any[]} */ ([', '])'];
       const list = listOf(as, namesOf(headers[0], type), any);
-      return `\n/** By ${type}, as they stand on the wire. */\n${list}`;
+      return `\n/** By ${type}, as on the wire. */\n${list}`;
     }),
     `
 /**
- * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * A configuration, as JavaScript fills it in; absent fields take their defaults.
  * @typedef {Partial<Record<keyof typeof CONFIG, number>${kept}>} Config
  */
 
 /**
- * What the module exports; ${boundary.at(-1)} says what each means.
+ * The exports of the module; ${boundary.at(-1)} describes them.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize
@@ -231,7 +240,7 @@ ${text}
   return { js, c: `#define ABP_ABI ${abi}u\n${asserts.join('\n')}\n` };
 }
 
-/** A file of their own: whoever only loads the core does not load them. */
+/** Written to a file of their own, which a page that only loads the core does not load. */
 function generateNames(name) {
   const { headers, names, fields } = MODULES[name];
   const [header] = headers;
@@ -247,7 +256,7 @@ function generateNames(name) {
   return `${from}\n\n${[...lists, ...layouts].join('\n')}`;
 }
 
-/** The files in JavaScript of a module, with their texts. */
+/** The JavaScript files of a module, with their texts. */
 const filesOf = (name) => [
   [`${MODULES[name].folder}/${name}-boundary.js`, generate(name).js],
   ...(MODULES[name].names ? [[`parts/trace/${name}-names.js`, generateNames(name)]] : []),
@@ -271,7 +280,7 @@ if (name === '--check') {
     process.exit(1);
   }
 } else {
-  // A file that is as it was keeps its time, so that nothing is built again because of it.
+  // A file that has not changed keeps its time, so that nothing is built again because of it.
   for (const [path, text] of filesOf(name)) if (current(path) !== text) writeFileSync(path, text);
   if (header) {
     mkdirSync(dirname(header), { recursive: true });

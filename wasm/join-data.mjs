@@ -3,8 +3,9 @@ import { withSections, written } from './read-module.mjs';
 const [DATA, DATA_COUNT] = [11, 12];
 
 /**
- * Makes one piece of a module's constants. The linker leaves out the zeros between them, so that there are dozens; but in what is
- * downloaded, deflated, the head of a piece takes more bytes than the zeros before it.
+ * Joins a module's constants to one segment. The linker leaves out the zeros between them, so there
+ * are dozens of segments; but after compression, the head of a segment takes more bytes than the
+ * zeros before it.
  * @param {Buffer} wasm
  * @returns {Buffer}
  */
@@ -16,7 +17,10 @@ export const withJoinedData = (wasm) =>
 
 /** @typedef {import('./read-module.mjs').ModuleReader} ModuleReader */
 
-/** @param {ModuleReader} reader where the segments begin: active ones, in the order of their addresses */
+/**
+ * @param {ModuleReader} reader at the start of the segments: active ones, in the order of their
+ *   addresses
+ */
 function joined(reader) {
   const count = reader.number();
   const { head, address: first } = headOf(reader);
@@ -30,7 +34,10 @@ function joined(reader) {
   return [...head, ...written(bytes.length), ...bytes];
 }
 
-/** Reads where a segment goes: its flags, which are 0, and an i32.const between 0 and 2^31. @param {ModuleReader} reader */
+/**
+ * Reads the head of a segment: its flags, which are 0, and its address, an i32.const between 0 and
+ * 2^31. @param {ModuleReader} reader
+ */
 function headOf(reader) {
   const from = reader.at;
   const [flags, constant, address, end] = [

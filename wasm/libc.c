@@ -13,8 +13,8 @@ static const char *skip_digits(const char *p) {
   return p;
 }
 
-/* Finds where a decimal number ends, and what it is worth. The core reads counts and times, which
- * are exact up to 2^53 if they are written without an exponent, as JavaScript writes them. */
+/* Finds the end of a decimal number, and its value. The core reads counts and times, which are
+ * exact up to 2^53 if they are written without an exponent, as JavaScript writes them. */
 double small_strtod(const char *text, char **end) {
   const char *first = text + (*text == '-' || *text == '+'), *point = skip_digits(first);
   const char *p = *point == '.' ? skip_digits(point + 1) : point;

@@ -1,8 +1,8 @@
 /*
- * libc's functions for memory, by the instructions that WebAssembly has for them. libc's own are
- * loops for every alignment (what is compared and measured here is short), and the allocator's
- * realloc a second allocator's worth of code that tries not to move what grows: here everything
- * grows by doubling, so that moving costs little.
+ * libc's memory functions, by WebAssembly's own instructions. libc's versions have loops for every
+ * alignment, but the texts that are compared and measured here are short. The allocator's realloc
+ * has as much code as a second allocator, to avoid moving memory that grows; here all memory grows
+ * by doubling, so moving costs little.
  */
 #ifndef __wasm_bulk_memory__
 #error "needs -mbulk-memory: without it these functions would call themselves"

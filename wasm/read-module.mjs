@@ -1,12 +1,12 @@
 /**
- * An unsigned number as a module has it, seven bits a byte.
+ * Encodes an unsigned number as in a module, with seven bits in each byte.
  * @param {number} value
  * @returns {number[]}
  */
 export const written = (value) =>
   value < 128 ? [value] : [(value & 127) | 128, ...written(value >>> 7)];
 
-/** Reads a WebAssembly module from its first section on. */
+/** Reads a WebAssembly module, beginning at its first section. */
 export class ModuleReader {
   at = 8; // after the magic number and the version
 
@@ -15,7 +15,7 @@ export class ModuleReader {
     this.wasm = wasm;
   }
 
-  /** Its sections, each of which may be read from its body on, up to its end. */
+  /** Its sections. Each can be read from the start of its body to its end. */
   *sections() {
     while (this.at < this.wasm.length) {
       const from = this.at;
@@ -30,7 +30,7 @@ export class ModuleReader {
     return this.wasm[this.at++];
   }
 
-  /** An unsigned number, seven bits a byte. */
+  /** An unsigned number, with seven bits in each byte. */
   number() {
     for (let value = 0, shift = 0; ; shift += 7) {
       const byte = this.byte();
@@ -39,7 +39,7 @@ export class ModuleReader {
     }
   }
 
-  /** Bytes behind their number. */
+  /** Bytes after their number. */
   bytes() {
     const length = this.number();
     return this.wasm.subarray(this.at, (this.at += length));
@@ -50,7 +50,7 @@ export class ModuleReader {
   }
 
   /**
-   * What follows behind its number.
+   * A list after its length.
    * @template T
    * @param {() => T} read
    */
@@ -60,9 +60,10 @@ export class ModuleReader {
 }
 
 /**
- * A module with other sections.
+ * A module with changed sections.
  * @param {Uint8Array} wasm
- * @param {Record<number, (reader: ModuleReader) => number[]>} changes what the bodies of sections become, by the sections' numbers
+ * @param {Record<number, (reader: ModuleReader) => number[]>} changes functions that return the new
+ *   bodies of sections, by the sections' numbers
  * @returns {Buffer<ArrayBuffer>}
  */
 export function withSections(wasm, changes) {

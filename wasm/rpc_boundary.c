@@ -1,10 +1,10 @@
 /*
- * The boundary between JSON-RPC's core and JavaScript: what the module exports, all of it. What the
- * boundaries have in common is in boundary.h.
+ * The boundary between JSON-RPC's core and JavaScript: all exports of the module. boundary.h has
+ * the common part of the boundaries.
  *
- * An id goes in as its abp_id_type and its value: a number, or a text in the scratch and its
- * length, which is UINT32_MAX for what is too long or not well-formed. An input returns its first
- * action, or a negative abp_status; next() returns the following ones, 0 when nothing is left.
+ * An id is passed as its abp_id_type and its value: a number, or the length of a text in the
+ * scratch, UINT32_MAX if the text is too long or not well-formed. An input returns its first
+ * action, or a negative abp_status; next() returns the further actions, and 0 when nothing is left.
  */
 #include "../src/abp_rpc.h"
 
@@ -27,17 +27,17 @@ static abp_rpc_id id_of(abp_id_type type, double number) {
 
 EXPORT("next") abp_packed next(abp_peer *peer) { return pack(peer); }
 
-/* Stands in for peers that have been freed: it is closed, so that nothing comes of what is still
- * said of one of them. */
+/* A replacement for peers that have been freed. It is closed, so that later inputs have no effect.
+ */
 static abp_peer *ended;
 
-/* The configuration of the next peer, all zero; fill it in, then create(). */
+/* The configuration of the next peer, all zero; fill it in, then call create(). */
 static abp_peer_config config;
 EXPORT("config") void *get_config(void) {
   config = (abp_peer_config){0};
   return &config;
 }
-/* A new peer, or 0 when memory is short. */
+/* Creates a peer; 0 when memory is short. */
 EXPORT("create") abp_peer *create(double now) {
   if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
   if (!ended) {
@@ -47,7 +47,7 @@ EXPORT("create") abp_peer *create(double now) {
   }
   return abp_peer_new(&config, (uint64_t)now);
 }
-/* Frees a peer. Returns what to use in its place from now on. */
+/* Frees a peer. Returns its replacement from now on. */
 EXPORT("destroy") abp_peer *destroy(abp_peer *peer) {
   if (peer != ended) abp_peer_free(peer);
   return ended;
@@ -75,7 +75,7 @@ abp_packed request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uin
   abp_call call;
   return first(peer, abp_peer_request(peer, timeout_ms, longest_ms, flags, parent, &call));
 }
-/* The reason is in the scratch; length 0 is none. */
+/* The reason is in the scratch; length 0: none. */
 EXPORT("cancel") abp_packed cancel(abp_peer *peer, abp_call call, uint32_t reason_length) {
   return first(peer, abp_peer_cancel(peer, call, reason_length ? buffer : NULL, reason_length));
 }
@@ -102,7 +102,7 @@ abp_packed received(abp_peer *peer, abp_id_type type, double value, abp_rpc_erro
   return first(peer, abp_peer_received(peer, &id, fault, flags));
 }
 EXPORT("start") abp_packed start(abp_peer *peer) { return first(peer, abp_peer_start(peer)); }
-/* The reason follows the id in the scratch, from `reason_at` on; length 0 is none. */
+/* The reason follows the id in the scratch, from `reason_at` on; length 0: none. */
 EXPORT("cancel_received")
 abp_packed cancel_received(abp_peer *peer, abp_id_type type, double value, uint32_t reason_at,
                            uint32_t reason_length, uint32_t readable) {
@@ -131,8 +131,8 @@ EXPORT("pending") int32_t pending(abp_peer *peer, abp_call call) {
 EXPORT("running") int32_t running(abp_peer *peer, abp_call call) {
   return abp_peer_running(peer, call);
 }
-/* What became of a received request: its abp_fate, and its abp_outcome from bit 8 on. If it has not
- * ended, it is the call of the action. */
+/* The outcome of a received request: its abp_fate, and its abp_outcome from bit 8 on. If it has not
+ * ended, its handle is the call of the action. */
 EXPORT("became") int32_t became(abp_peer *peer, abp_id_type type, double value) {
   const abp_rpc_id id = id_of(type, value);
   abp_outcome outcome;

@@ -1,9 +1,9 @@
 /*
- * The boundary between the tasks' core and JavaScript: what the module exports, all of it. Many
- * tables share one instance of the module; each is named by its address.
+ * The boundary between the tasks' core and JavaScript: all exports of the module. Many tables share
+ * one instance of the module; each export takes a table's address.
  *
- * Ids go in through the scratch. An input returns a verdict or a negative abp_status;
- * src/abp_tasks.h says what they mean.
+ * Ids are passed in the scratch. An input returns a verdict or a negative abp_status: see
+ * src/abp_tasks.h.
  */
 #include "../src/abp_tasks.h"
 
@@ -15,21 +15,21 @@ static abp_task due;
 
 EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
-/* The configuration of the next table, all zero; fill it in, then create(). */
+/* The configuration of the next table, all zero; fill it in, then call create(). */
 static abp_tasks_config config;
 EXPORT("config") void *get_config(void) {
   config = (abp_tasks_config){0};
   return &config;
 }
-/* A new table, or 0 when memory is short. */
+/* Creates a table; 0 when memory is short. */
 EXPORT("create") abp_tasks *create(double now) { return abp_tasks_new(&config, (uint64_t)now); }
-/* Frees a table. Returns 0, which is none. */
+/* Frees a table. Returns 0: there is no table any more. */
 EXPORT("destroy") abp_tasks *destroy(abp_tasks *tasks) {
   abp_tasks_free(tasks);
   return NULL;
 }
 
-/* The new task, or a negative abp_status; a handle has 30 bits. */
+/* Returns the new task, or a negative abp_status; a handle has 30 bits. */
 EXPORT("add") int32_t add(abp_tasks *tasks, uint32_t length, enum abp_task_state state) {
   abp_task task;
   const int status = abp_task_add(tasks, buffer, length, state, &task);
@@ -57,7 +57,7 @@ EXPORT("returns")
 int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_return how) {
   return abp_task_returns(tasks, task, number, how);
 }
-/* What became of a task, by its id. */
+/* The fate of a task, by its id. */
 EXPORT("became") enum abp_fate became(abp_tasks *tasks, uint32_t length) {
   return abp_task_became(tasks, buffer, length);
 }
@@ -83,7 +83,7 @@ EXPORT("subscribe")
 int32_t subscribe(abp_tasks *tasks, abp_task task, uint32_t lasting) {
   return abp_task_subscribe(tasks, task, (int)lasting);
 }
-/* What becomes of the artifact, and its place << 2. */
+/* Returns an abp_task_artifact, and the artifact's index << 2. */
 EXPORT("artifact")
 int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t length,
                  uint32_t append) {
@@ -146,7 +146,7 @@ EXPORT("watch_stop") int32_t export_watch_stop(abp_tasks *tasks, abp_task task) 
 EXPORT("advance") void advance(abp_tasks *tasks, double now) {
   abp_tasks_advance(tasks, (uint64_t)now);
 }
-/* The verdict of what is due, 0 for nothing; its task is due_task(). */
+/* The verdict of a due effect, or 0; its task is due_task(). */
 EXPORT("next") int32_t next(abp_tasks *tasks) { return abp_tasks_next(tasks, &due); }
 EXPORT("due_task") abp_task due_task(void) { return due; }
 EXPORT("wake") double wake(abp_tasks *tasks) { return (double)abp_tasks_wake(tasks); }

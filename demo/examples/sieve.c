@@ -1,6 +1,6 @@
 /*
- * Counts primes, which takes as long as one likes, and stops in the midst of it when its token says
- * so. As WebAssembly with shared memory it runs in a worker:
+ * Counts primes, which takes as long as you like, and stops when its token is cancelled. As
+ * WebAssembly with shared memory it runs in a worker:
  *
  *   token.bind(memory, exports.sieve_token());
  *   const count = exports.sieve(limit);
@@ -24,8 +24,8 @@ static uint8_t composite[SEGMENT];
 
 EXPORT(sieve_token) abp_token *sieve_token(void) { return &token; }
 
-/* How many primes are below `limit`, or -1 if the token stopped it. One segment takes some
- * microseconds, so asking once for each costs nothing that can be measured. */
+/* Number of primes below `limit`, or -1 if the token stopped it. One segment takes some
+ * microseconds, so one check for each has no measurable cost. */
 EXPORT(sieve) int32_t sieve(uint32_t limit) {
   int32_t count = 0;
   for (uint32_t from = 2; from < limit;) {

@@ -61,7 +61,7 @@ static void drain_agent(abp_endpoint *agent, const abp_body *call) {
   }
 }
 
-/* Carries what is under way until nothing is. */
+/* Delivers messages until there are none. */
 static void carry(abp_endpoint *agent, abp_endpoint *app) {
   while (to_app || to_agent) {
     char *in_app = to_app, *in_agent = to_agent;
@@ -75,8 +75,8 @@ static void carry(abp_endpoint *agent, abp_endpoint *app) {
 }
 
 int main(void) {
-  /* A real program fills the seeds from the system's random numbers, and tells abp_advance the
-   * time. */
+  /* A real program fills the seeds from the system's random numbers, and calls abp_advance with
+   * the time. */
   const abp_config for_agent = {.role = ABP_AGENT, .seed = "agent's secret"};
   const abp_config for_app = {.role = ABP_APP, .seed = "app's secret"};
   abp_endpoint *agent = abp_new(&for_agent, 0), *app = abp_new(&for_app, 0);

@@ -18,7 +18,7 @@ export const inputSchema = {
   required: ['markdown'],
 };
 
-/** What the standard fonts cannot write is shown as a question mark. */
+/** Characters that the standard fonts lack are shown as a question mark. */
 const printable = (/** @type {string} */ text) => text.replace(/[^\x20-\x7e\xa0-\xff]/g, '?');
 
 /**
@@ -48,7 +48,7 @@ function wrap(text, font, size, width) {
  * @property {number} [indent]
  * @property {number} [before] space above it
  * @property {boolean} [breaks] whether it begins a page
- * @property {boolean} [raw] whether its lines are kept as they are
+ * @property {boolean} [raw] whether its lines are kept unchanged
  */
 
 /**
@@ -62,8 +62,8 @@ function wrap(text, font, size, width) {
  */
 
 /**
- * Pieces of a document of some thousand characters, cut before headings and paragraphs: a lexer
- * that is given a long text does not pause, and in some engines takes very long.
+ * Splits a document into pieces of some thousand characters, before headings and paragraphs: a
+ * lexer does not pause within its input, and is very slow for long inputs in some engines.
  * @param {string} markdown
  */
 function* pieces(markdown) {
@@ -82,7 +82,7 @@ function* pieces(markdown) {
 }
 
 /**
- * Markdown's blocks as lines of text, with how each is set.
+ * Markdown's blocks as lines of text, with their layout.
  * @param {string} markdown
  * @param {Record<'plain' | 'bold' | 'mono', import('pdf-lib').PDFFont>} fonts
  * @returns {Generator<Block>}
@@ -139,7 +139,7 @@ export async function handler(
   const top = PAGE.height - PAGE.margin;
   let page = newPage();
   let y = top;
-  /** The lines of the first page, for whoever shows it without a reader of PDF. @type {Line[]} */
+  /** The lines of the first page, to show without a reader of PDF. @type {Line[]} */
   const preview = [];
   const turn = () => {
     page = newPage();
@@ -178,7 +178,7 @@ export async function handler(
     }
   }
   progress({ progress: 92, total: 100, stage: 'writing' });
-  // pdf-lib gives the event loop a turn after so many objects, but a timer's, so they are many.
+  // pdf-lib yields to the event loop after this many objects, but by a timer, so there are many.
   const bytes = await pdf.save({ objectsPerTick: 500 });
   signal.throwIfAborted();
   progress({ progress: 100, total: 100, stage: 'done' });

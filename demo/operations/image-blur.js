@@ -57,7 +57,7 @@ async function encode(pixels, size) {
 export async function handler({ size = 640, radius = 6 }, { signal, progress, breathe }) {
   let from = hills(size);
   const before = await encode(from, size);
-  // Rows, then columns, three times: nearly what a Gaussian does.
+  // Rows, then columns, three times: nearly a Gaussian.
   const passes = [1, size, 1, size, 1, size].map((step) => step * 4);
   for (const [pass, step] of passes.entries()) {
     const to = new Uint8ClampedArray(from.length);

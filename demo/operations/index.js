@@ -1,4 +1,4 @@
-/** What the demo's app can do. */
+/** The operations of the demo's app. */
 import * as pdf from './export-pdf.js';
 import * as blur from './image-blur.js';
 import * as story from './story-tell.js';

@@ -19,7 +19,7 @@ export async function handler({ text, sentences = 3 }, { progress, breathe }) {
   const list = text.match(/[^.!?\n]+[.!?]/g)?.map((s) => s.trim()) ?? [text];
   const sets = list.map((sentence) => new Set(words(sentence)));
   const scores = [];
-  // How much each sentence has in common with every other: the centre of the text scores highest.
+  // How much each sentence shares with every other: the centre of the text has the highest score.
   for (const [i, own] of sets.entries()) {
     let score = 0;
     for (const other of sets) {
@@ -32,7 +32,7 @@ export async function handler({ text, sentences = 3 }, { progress, breathe }) {
     if (i % 50 === 0) progress({ progress: i, total: list.length, stage: 'comparing' });
   }
   progress({ progress: list.length, total: list.length, stage: 'done' });
-  // The best of those that do not repeat what is chosen already.
+  // The best of those that do not repeat the chosen ones.
   scores.sort((a, b) => b.score - a.score);
   /** @type {typeof scores} */
   const chosen = [];

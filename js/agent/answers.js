@@ -1,6 +1,6 @@
 /**
- * What an agent answers to its app: to a question, or to a handler that reads what is streamed to
- * it. Loaded when the first comes.
+ * An agent's answers to its app: to a question, or to a handler that reads its input. Loaded with
+ * the first one.
  */
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { INPUT, elicitationMethod, readResponse } from '../wire/messages.js';
@@ -12,7 +12,7 @@ import { INPUT, elicitationMethod, readResponse } from '../wire/messages.js';
  */
 export async function answerTo(call, client) {
   const { name, params, options, endpoint, signal } = call;
-  // It was withdrawn while this was loaded.
+  // The question was withdrawn while this file was loaded.
   signal.throwIfAborted();
   const { timeout } = options;
   let value =

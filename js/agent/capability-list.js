@@ -1,13 +1,13 @@
-/** The capabilities that an agent knows its app to have, within bounds. */
+/** The capabilities of an app, as far as its agent knows them, within bounds. */
 import { firstOf, getOwn } from '../common/values.js';
 import { isRepeatable } from '../wire/messages.js';
 
-/** Capabilities of an app that are kept, and characters of the name of one. */
+/** The most capabilities of an app that are kept, and the longest name, in characters. */
 const MAX_CAPABILITIES = 4096;
 const MAX_NAME_LENGTH = 256;
 
 /**
- * A capability as the app shows it. Only its name is certain: the rest is what the app says.
+ * A capability as the app describes it. Only its name is checked.
  * @typedef {object} CapabilityInfo
  * @property {string} name
  * @property {boolean} [available] whether it can be called now
@@ -32,12 +32,12 @@ const MAX_NAME_LENGTH = 256;
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
 /**
- * They are kept by name.
+ * A map of capabilities by name.
  * @extends {Map<string, CapabilityInfo>}
  */
 export class CapabilityList extends Map {
   /**
-   * Whether a capability says that it may run twice.
+   * True if a capability declares that it may run twice.
    * @param {any} name
    */
   repeatable(name) {
@@ -45,7 +45,7 @@ export class CapabilityList extends Map {
   }
 
   /**
-   * Takes descriptions in place of those of the same names, as long as there is room.
+   * Adds or replaces descriptions by name, as long as there is room.
    * @param {unknown} list
    */
   put(list) {
@@ -57,9 +57,9 @@ export class CapabilityList extends Map {
   }
 
   /**
-   * Takes in the data of a `list_changed`.
+   * Applies the data of a `list_changed`.
    * @param {unknown} data
-   * @returns {{ added: string[], removed: string[], changed: string[] }} what it says has changed
+   * @returns {{ added: string[], removed: string[], changed: string[] }} the changed names
    */
   merge(data) {
     const [added, removed, changed] = ['added', 'removed', 'changed'].map((key) =>
@@ -67,7 +67,8 @@ export class CapabilityList extends Map {
     );
     for (const name of removed) this.delete(name);
     this.put(added.map((name) => this.get(name) ?? { name, available: true }));
-    // Ours say what the new ones are; the published notification has only names.
+    // Apps of this library send the new descriptions, too; the published notification has only
+    // names.
     this.put(getOwn(data, 'capabilities'));
     return { added, removed, changed };
   }

@@ -32,12 +32,12 @@ import { transportTo } from '../transports/worker.js';
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~(abp.FRAMES | abp.TEXT), none: 0 };
 
-/** Loads what asks and tries again. */
+/** Loads the part that asks for outcomes and retries. */
 const loadRetry = () => loadPart(import('../../parts/retry/retry.js'));
 
 /**
- * Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little
- * can be read.
+ * True if a value may be an app's iframe, or a target to connect to. Few properties of a
+ * cross-origin window can be read.
  * @param {any} target
  */
 const isTarget = (target) =>
@@ -62,9 +62,9 @@ const FEATURES = /** @type {const} */ ([
   'outcomes',
   'text',
 ]);
-/** @typedef {typeof FEATURES[number]} FeatureName What both sides may agree on. */
+/** @typedef {typeof FEATURES[number]} FeatureName The features that both sides may agree on. */
 
-/** ms without an answer after which the console says why, if that is known. */
+/** Time without an answer, in ms, after which the console shows the reason, if that is known. */
 const EARLY = 1000;
 
 /** @type {Kinds<CallOptions, 'callId' | 'progressToken'>} */
@@ -110,108 +110,113 @@ const OPTIONS = {
 /** @typedef {import('../common/development.js').Mistakes} Development */
 
 /**
- * @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What
- *   `connect` is given.
+ * @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions The
+ *   options of `connect`.
  */
 
 /**
- * @typedef {object} AgentOptions What an agent says to its app, and what it wants to be called for.
+ * @typedef {object} AgentOptions An agent's description of itself, its settings, and its listeners.
  * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a
- *   sandboxed iframe, which must run this library too: only what it says through its own port is
- *   believed
- * @property {{ name: string, version: string }} agent who calls
- * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000); 0 is never
+ *   sandboxed iframe, which must also run this library: only messages through its own port are
+ *   trusted
+ * @property {{ name: string, version: string }} agent the agent's name and version
+ * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000); 0: never
  * @property {AbortSignal} [signal] cancels the first handshake
  * @property {string[]} [requestedCapabilities] a hint to the app
- * @property {string} [owner] a secret by which this app knows the agent again, in another session
- *   and after a reload (one is made for each client). Whoever has it can ask what became of the
- *   agent's calls
+ * @property {string} [owner] a secret by which the app recognises the agent in another session and
+ *   after a reload (default: a new one for each client). With it, anybody can ask for the outcomes
+ *   of the agent's calls
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
- * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when
- *   the app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
- * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long
- *   messages may be
+ * @property {'frames' | 'port' | 'none'} [upgrade] which extensions of the published protocol are
+ *   used if the app agrees: `'none'` uses window messages only, which the browser's tools show
+ *   (`'frames'`)
+ * @property {import('../driver/abp-core.js').Limits} [limits] for calls in flight, and for the
+ *   length of messages
  * @property {(event: string, data: any) => void} [onNotification] called with the app's own
  *   notifications
- * @property {(info: any) => void} [onProgress] progress that no call here asked for
+ * @property {(info: any) => void} [onProgress] called with progress that belongs to no call here
  * @property {(request: { method: string, params: any, timeout?: number },
  *   context: { signal: AbortSignal }) => unknown} [onElicitation] answers the app's questions:
  *   return the data, or the protocol's response `{ success, data?, error?, cancelled? }`; throw to
- *   decline (an `AbortError` says cancelled)
+ *   decline (an `AbortError` means cancelled)
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void}
- *   [onCapabilitiesChanged] called with the names when the app has other capabilities
- * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
- * @property {boolean | Reconnecting} [reconnect] whether a new session is
- *   begun by itself after one was lost (false). Calls that were pending settle all the same
- * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an
- *   error, none will, unless the app's iframe loads a document again
+ *   [onCapabilitiesChanged] called with the names when the app's capabilities have changed
+ * @property {(error: AbpError) => void} [onDisconnect] called when the app is gone, or has ended
+ *   the session
+ * @property {boolean | Reconnecting} [reconnect] whether a new session begins automatically after
+ *   one was lost (false). Pending calls settle in any case
+ * @property {(error?: unknown) => void} [onReconnect] called when a new session has begun
+ *   automatically; or with an error, when there are no more attempts, unless the app's iframe loads
+ *   a document again
  */
 
 /**
- * @typedef {AttemptOptions & import('../session/call.js').RequestOptions} CallOptions What `call`
- *   and `stream` may be given.
+ * @typedef {AttemptOptions & import('../session/call.js').RequestOptions} CallOptions The options
+ *   of `call` and `stream`.
  */
 
 /**
  * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
- * @property {number} [highWaterMark] of a stream: bytes that may come ahead of its reader, a whole
- *   number from 1 (what `limits.streamBytes` of both sides allow, which is also the most). See
+ * @property {number} [highWaterMark] for a stream: how many bytes may arrive ahead of its reader, a
+ *   whole number from 1 (default and maximum: what `limits.streamBytes` of both sides allow). See
  *   docs/streams.md#backpressure
- * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the
- *   handler, which reads it as `input` of its context. It ends with the call
- * @property {boolean | Patience} [retry] whether it is made again if its error
- *   is `retryable`, after `retryAfter` if the app says so (false). `timeout` and `signal` are for
- *   all attempts together. What may have run is made again only if its capability says that it may
- *   run twice (`idempotent`, `readOnly`), or to the memory that knows its key (`client.memory`)
+ * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] a stream to the handler,
+ *   which reads it as `input` of its context. It ends with the call
+ * @property {boolean | Patience} [retry] whether the call is made again if its error is
+ *   `retryable`, after `retryAfter` if the app sets it (false). `timeout` and `signal` apply to all
+ *   attempts together. A call that may have run is made again only if its capability may run twice
+ *   (`idempotent`, `readOnly`), or to the memory that knows its key (`client.memory`)
  */
 
 /**
- * @typedef {object} OutcomeOptions How an outcome is asked for.
- * @property {boolean} [settled] whether the answer waits until the handler has returned, and for a
- *   session in which it can be asked (false)
+ * @typedef {object} OutcomeOptions How to ask for an outcome.
+ * @property {boolean} [settled] whether to wait until the handler has returned, and for a session
+ *   in which the app can be asked (false)
  * @property {AbortSignal} [signal] ends the waiting
- * @property {number} [timeout] ms that it may take; 0 is no limit (60000 for a session, and as many
- *   for an app that says nothing)
+ * @property {number} [timeout] the longest wait, in ms; 0 is no limit (60000 for a session, and
+ *   60000 for an app that does not answer)
  */
 
 /**
- * A worker, of a page's or of Node's.
+ * A worker of a page or of Node.
  * @typedef {{ postMessage(message: any, transfer?: any): void, terminate(): any }} AnyWorker
  */
 
 /**
- * What leads to an app: a port, a worker, or a transport of another kind.
+ * A target to connect to: a port, a worker, or another transport.
  * @typedef {MessagePort | AnyWorker | SharedWorker
  *   | import('../transports/transport.js').Transport} ConnectTarget
  */
 
 /**
- * Opens a connection to the app. It is called once for each session; the connection is closed with
- * the session, and a worker is terminated.
+ * Opens a connection to the app. Called once for each session. The connection is closed with the
+ * session, and a worker is terminated.
  * @typedef {(() => ConnectTarget | Promise<ConnectTarget>) & { iframe?: HTMLIFrameElement }} Opener
- *   `iframe` is where the app is, if it is in one
+ *   `iframe` is the app's iframe, if it has one
  */
 
 /**
  * Connects to an app that is not in an iframe, and so needs no `origin`.
- * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose`
- *   returned @overload
- * @param {ConnectTarget | Opener} target where the app is: a port or worker, or a function that
- *   opens a transport for each session
- * @param {ConnectOptions} options who calls (`agent`), and how
- * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
+ * @template [App=any] the type of the app: `typeof app`, where `app` is the result of `expose`
+ * @overload
+ * @param {ConnectTarget | Opener} target a port or worker, or a function that opens a transport for
+ *   each session
+ * @param {ConnectOptions} options at least `agent`: its name and version
+ * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or rejects
+ *   the session
  */
 /**
- * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over
- * whatever a function opens.
- * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose`
- *   returned, or an object type with a function for each capability. Nothing is checked at run time
- *   @overload
- * @param {HTMLIFrameElement | ConnectTarget | Opener} target where the app is: its iframe, port or
- *   worker, or a function that opens a transport for each session
- * @param {ConnectOptions & { origin: string }} options who calls (`agent`), and the app's exact
- *   origin
- * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
+ * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over a
+ * transport that a function opens.
+ * @template [App=any] the type of the app: `typeof app`, where `app` is the result of `expose`, or
+ *   an object type with a function for each capability. Not checked at run time
+ * @overload
+ * @param {HTMLIFrameElement | ConnectTarget | Opener} target the app's iframe, a port or worker, or
+ *   a function that opens a transport for each session
+ * @param {ConnectOptions & { origin: string }} options at least `agent`, its name and version, and
+ *   `origin`, the app's exact origin
+ * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or rejects
+ *   the session
  * @example
  * const client = await connect(iframe, {
  *   origin: 'https://writer.example',
@@ -225,9 +230,9 @@ const OPTIONS = {
  */
 export async function connect(target, options) {
   const { agent, origin, reconnect, limits } = options ?? {};
-  const leads = isTarget(target);
+  const hasTarget = isTarget(target);
   if (
-    !leads ||
+    !hasTarget ||
     ('contentWindow' in target && origin !== OPAQUE && !originOf(origin)) ||
     typeof agent?.name !== 'string' ||
     typeof agent.version !== 'string' ||
@@ -235,7 +240,7 @@ export async function connect(target, options) {
     isObject(reconnect) ||
     limits
   )
-    (await development()).checkConnect(target, options, OPTIONS, leads);
+    (await development()).checkConnect(target, options, OPTIONS, hasTarget);
   const client = new Client(target, options);
   await client.reconnect(options.signal);
   return client;
@@ -243,33 +248,32 @@ export async function connect(target, options) {
 
 /**
  * An agent's connection to an app.
- * @template [App=any] what it knows of the app; see {@link connect}
+ * @template [App=any] the type of the app; see {@link connect}
  */
 export class Client {
   /**
-   * The app that answered.
+   * The connected app.
    * @type {{ id: string, name: string, version: string, description?: string } | undefined}
    */
   app = undefined;
   /** The id of the latest session. @type {string | undefined} */
   sessionId = undefined;
   /**
-   * What remembers the keys of calls in this session: its id, the same wherever a key would be
-   * known again, and for how many ms a key is known. undefined if the app does not say. See
-   * docs/agents.md#again-safely
+   * The app's memory of keys in this session: its id, which is the same wherever the app would
+   * recognise a key, and for how many ms it keeps a key. undefined if the app does not report it.
+   * See docs/agents.md#again-safely
    * @type {{ id: string, rememberFor: number } | undefined}
    */
   memory = undefined;
   /**
-   * Of the last session that began, which may have ended. Before there was one nobody has the
-   * client.
+   * The endpoint of the latest session, which may have ended. Set before anybody has the client.
    * @type {Endpoint}
    */
   #endpoint = /** @type {any} */ (undefined);
   /** Stops watching the app's iframe, or this page. */
   #unwatch = () => {};
   /**
-   * Ends the handshake, while it is under way.
+   * Ends the handshake while it is pending.
    * @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)}
    */
   #settle;
@@ -284,10 +288,10 @@ export class Client {
   #owner;
   /** @type {Route} */
   #route;
-  /** Whether it was closed since a session began last. */
+  /** True if it was closed since the last session began. */
   #closed = false;
   /**
-   * Settles when the calls have begun that wait for what streams need.
+   * Settles when the calls that wait for the code for streams have begun.
    * @type {Promise<unknown> | undefined}
    */
   #beginning;
@@ -314,7 +318,7 @@ export class Client {
       since: -Infinity,
     };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
-    /** The option of this name; it may be replaced at any time, as those that follow. */
+    /** The option of this name; can be replaced at any time, as can those below. */
     this.onNotification = options.onNotification;
     /** The option of this name. */
     this.onProgress = options.onProgress;
@@ -328,13 +332,13 @@ export class Client {
     this.onReconnect = options.onReconnect;
   }
 
-  /** Whether there is a session. */
+  /** True if there is a session. */
   get connected() {
     return this.#endpoint?.ready ?? false;
   }
 
   /**
-   * What both sides agreed on.
+   * The features that both sides agreed on.
    * @returns {Record<FeatureName, boolean>}
    */
   get features() {
@@ -345,23 +349,24 @@ export class Client {
     return Object.fromEntries(FEATURES.map(has));
   }
 
-  /** Counts of what is in flight and what was dropped, for debugging. */
+  /** Counters of calls in flight and of dropped messages, for debugging. */
   get counters() {
     return this.#endpoint?.counters ?? {};
   }
 
   /**
-   * Calls a listener with each event from now on, as the option `trace` does from the start.
-   * @param {import('../types/trace.js').TraceListener} listener is called with each event
-   * @returns {Promise<() => void>} what ends it
+   * Calls a listener with each event from now on, like the option `trace`, which starts with the
+   * client.
+   * @param {import('../types/trace.js').TraceListener} listener called with each event
+   * @returns {Promise<() => void>} removes the listener
    */
   observe(listener) {
     return this.#observers.add(listener);
   }
 
   /**
-   * Begins a new session, after the old one was lost or closed; one that lasts is closed first.
-   * Nothing of an older session is taken over. A port serves one session only.
+   * Begins a new session, after the old one was lost or closed; an open one is closed first.
+   * Nothing is kept from the old session. A port serves one session only.
    * @param {AbortSignal | { signal?: AbortSignal }} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
@@ -381,10 +386,10 @@ export class Client {
     const { iframe, limit } = this.#route;
     const attempt = (this.#route.attempt = new AbortController());
     const release = whenAborted(given, () => this.close());
-    // At once: what a worker reports while the core loads, such as that its script is missing, is
-    // not missed.
+    // At once, so that events of a worker while the core loads are not missed, such as a missing
+    // script.
     const opening = this.#open();
-    // Its reason is what will say why.
+    // The abort reason becomes the error.
     let timer = limit && setTimeout(() => attempt.abort(unreachable('transport', limit)), limit);
     /** @type {Endpoint | undefined} */
     let endpoint;
@@ -415,11 +420,11 @@ export class Client {
       core.describe('requestedCapabilities', requestedCapabilities);
       core.describe('agentCapabilities', { allowedRequests, owner });
       made.advance();
-      // The handshake keeps the process alive.
+      // A pending handshake keeps the process alive.
       made.wait(1);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
-        // To the core 0 is the default.
+        // For the core 0 means the default.
         made.feed(core.x.connect, undefined, limit || MAX_TIMER);
       });
       made.wait(-1);
@@ -440,8 +445,8 @@ export class Client {
   }
 
   /**
-   * The error of a handshake that has no answer. As long as that is waited for, the console says
-   * what is known.
+   * The error of a handshake without an answer. While it is pending, the console shows what is
+   * known about the cause.
    * @param {Endpoint} endpoint
    * @returns {Promise<AbpError>}
    */
@@ -449,7 +454,9 @@ export class Client {
     return explained(({ errorOf }) => errorOf(this.#route, endpoint), true);
   }
 
-  /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
+  /**
+   * @returns {Promise<import('../transports/transport.js').Transport>} a transport to the app
+   */
   async #open() {
     const { target, iframe, origin } = this.#route;
     if (iframe) {
@@ -471,10 +478,10 @@ export class Client {
    * Calls a capability.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params (default: {}), and
    *   {@link CallOptions}
-   * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what
-   *   happens to the call: see `success`, `cancelled`, `error`
+   * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} does not reject when the
+   *   call fails: see `success`, `cancelled`, `error`
    * @example
    * const result = await client.call('export.pdf', { title: 'Report' }, { signal, onProgress });
    * if (result.success) show(result.data.content);
@@ -486,13 +493,13 @@ export class Client {
   }
 
   /**
-   * Calls a capability whose handler streams:
-   * `for await (const chunk of client.stream(name, params))`. The call begins at once; a client's
-   * first one when what streams need is loaded. Leaving the loop cancels it; `response` says how it
-   * ended. A capability that does not stream has no chunks, and its data is the response's.
+   * Calls a capability whose handler streams: `for await (const chunk of client.stream(name,
+   * params))`. The call begins at once; a client's first one when the code for streams is loaded.
+   * Leaving the loop cancels it; `response` has the outcome. If the handler does not stream, there
+   * are no chunks, and the data is that of the response.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params (default: {}), and
    *   {@link CallOptions}
    * @returns {import('../session/call-stream.js').CallStream<import('../types/app.js').ChunkOf<App,
    *   Name>, import('../types/app.js').ResponseOf<App, Name>>}
@@ -504,7 +511,7 @@ export class Client {
     return this.#endpoint.stream(
       ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
       (loading) => this.#whileWanted(rest, loading),
-      // What is wrong with its options, or has ended it, is said as of any call.
+      // Wrong options, or the end of the call or the client, give the same response as for `call`.
       (error) =>
         error instanceof AbpError && !this.#isEnded(options)
           ? unstarted(error)
@@ -514,9 +521,9 @@ export class Client {
   }
 
   /**
-   * Waits for a part that a call needs, unless the call or the session is ended before.
+   * Waits for code that a call needs, unless the call or the session ends first.
    * @template T
-   * @param {any[]} rest its params and options. Params that are not moved are copied
+   * @param {any[]} rest its params and options. Params are copied, unless objects in them are moved
    * @param {Promise<T>} loading
    */
   #whileWanted(rest, loading) {
@@ -536,7 +543,7 @@ export class Client {
 
   /**
    * @param {string} name
-   * @param {any[]} rest its params and options, and what stands behind them
+   * @param {any[]} rest its params and options, and any further argument
    * @param {import('../session/call-stream.js').CallStream} [stream]
    * @returns {Promise<any>}
    */
@@ -545,15 +552,15 @@ export class Client {
     const options = given ?? EMPTY;
     const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
-    const odd = given !== undefined && misfit(given, CALL_OPTIONS);
-    // All that keeps a call from being made. parts/mistakes/check-agent.js has the words for each,
-    // in this order.
+    const wrongOption = given !== undefined && misfit(given, CALL_OPTIONS);
+    // Mistakes that keep a call from being made. parts/mistakes/check-agent.js has messages in the
+    // same order.
     const mistakes = [
       typeof name !== 'string',
       more !== undefined,
       input !== undefined && !isStream(input),
       streams && !isHighWaterMark(options.highWaterMark),
-      odd && misfit(given, CALL_OPTIONS, 'anything'),
+      wrongOption && misfit(given, CALL_OPTIONS, 'anything'),
       key !== undefined && !key,
       key && streams,
       retry && (streams || transfer),
@@ -562,18 +569,19 @@ export class Client {
     const checked = (/** @type {Development} */ dev) =>
       dev.checkCall(mistakes, given, stream, CALL_OPTIONS);
     if (mistakes.some(Boolean)) return development().then(checked).then(unstarted);
-    // A name that nothing reads is worth a warning, for which the call does not wait.
-    if (odd) tell(checked);
+    // The call does not wait for a warning about an unknown option.
+    if (wrongOption) tell(checked);
     if (retry) return this.#callAgain(name, cloneOf(params), options);
     if (!streams) return this.#call(name, params, options);
     return this.#callStreaming(name, [params, options], stream);
   }
 
   /**
-   * Makes a call that has a stream, once what that needs is loaded.
+   * Makes a call with a stream, once the code for streams is loaded.
    * @param {string} name
    * @param {[params: unknown, options: CallOptions]} rest
-   * @param {import('../session/call-stream.js').CallStream} [stream] reads what its handler streams
+   * @param {import('../session/call-stream.js').CallStream} [stream] reads the chunks of its
+   *   handler
    * @returns {Promise<any>}
    */
   #callStreaming(name, rest, stream) {
@@ -592,14 +600,14 @@ export class Client {
   }
 
   /**
-   * Makes a call, at once like any other, and again as long as that may help.
+   * Makes a call at once, and retries it as long as that may help.
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
    * @returns {Promise<Response>}
    */
   async #callAgain(name, params, options) {
-    // What may run twice need not be remembered.
+    // A capability that may run twice needs no key.
     if (this.#endpoint.has(abp.OUTCOMES) && !this.#capabilities.repeatable(name))
       options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
     const { memory } = this;
@@ -633,14 +641,14 @@ export class Client {
   }
 
   /**
-   * Calls a capability, for those who live by exceptions.
+   * Calls a capability; returns its data, or throws an error.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
-   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params (default: {}), and
    *   {@link CallOptions}
-   * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with
-   *   an {@link AbpError} when the call fails; when it was cancelled, that is an `AbortError` by
-   *   its `name`, whose `cause` is the signal's reason
+   * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data. Rejects with an
+   *   {@link AbpError} when the call fails. After a cancel the error's `name` is `AbortError`, and
+   *   its `cause` is the signal's reason
    * @example
    * const { content } = await client.invoke('export.pdf', { title: 'Report' }, { signal });
    */
@@ -653,7 +661,7 @@ export class Client {
   /**
    * Cancels a call of this session by its id.
    * @param {string} callId the id of the call
-   * @param {string} [reason] is told to the handler
+   * @param {string} [reason] sent to the handler
    * @returns {Promise<CancelResponse>} the app's answer
    */
   cancel(callId, reason) {
@@ -665,12 +673,12 @@ export class Client {
   }
 
   /**
-   * Asks what became of a call of this agent's, in this session or an older one: also after the
-   * connection was lost, as long as the app lives and remembers the call.
+   * Asks for the outcome of a call of this agent, in this session or an older one: also after the
+   * connection was lost, as long as the app runs and remembers the call.
    * @param {string} callId the id of the call
-   * @param {OutcomeOptions} [options] whether to wait, and how long
-   * @returns {Promise<import('../types/outcome.js').CallFate>} never rejects for what happens to
-   *   the question; `unknown` if the app does not know the call or cannot tell
+   * @param {OutcomeOptions} [options] whether and how long to wait
+   * @returns {Promise<import('../types/outcome.js').CallFate>} does not reject when the app cannot
+   *   be asked; `unknown` if the app does not know the call or its outcome
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadRetry();
@@ -705,7 +713,7 @@ export class Client {
   }
 
   /**
-   * Ends the session. What is pending settles as cancelled, and the app aborts what it still runs.
+   * Ends the session. Pending calls settle as cancelled, and the app aborts those that still run.
    */
   close() {
     this.#closed = true;
@@ -714,8 +722,8 @@ export class Client {
   }
 
   /**
-   * Ends what was begun last, but not what reconnects by itself.
-   * @param {AbortSignal} [signal] of that
+   * Ends the latest session or handshake, and automatic reconnecting.
+   * @param {AbortSignal} [signal] that of automatic reconnecting, which then continues
    */
   #end(signal) {
     const route = this.#route;
@@ -729,7 +737,7 @@ export class Client {
     this.#endpoint?.close();
   }
 
-  /** Begins a new session in place of the one that was lost. */
+  /** Begins a new session automatically, after one was lost. */
   #restore() {
     const stop = new AbortController();
     const { signal } = stop;
@@ -746,14 +754,14 @@ export class Client {
   }
 
   /**
-   * What its endpoint asks for. The agent answers its app, too: its questions, and its reading of a
-   * call's input.
+   * The client as the owner of its endpoint. An agent answers its app, too: its questions, and its
+   * requests for the input of a call.
    * @type {import('../session/endpoint.js').Owner}
    */
   #owns = {
     accepts: (call) => {
       const { name, options, endpoint } = call;
-      // Without a window it would be a question, for which a clock stands still.
+      // Without a window it would be a question, which stops the clock of its call.
       if (name === INPUT)
         return options.input && endpoint.streams?.inputOf(call)?.taken === false
           ? abp.NO_ERROR
@@ -770,7 +778,7 @@ export class Client {
       } catch (error) {
         response = call.thrown(error);
       }
-      // From now on the clock of the call about which it was asked runs again.
+      // The question ends now, so the clock of its call runs again.
       call.endpoint.advance();
       if (!call.hasEnded) call.finish(response);
     },
@@ -779,8 +787,8 @@ export class Client {
       const { callId } = call;
       /** @type {Promise<unknown> | undefined} */
       let settled;
-      // Nobody is asked unless it is read, and what prints or compares a response does not read it.
-      // What is not known yet may be later.
+      // The app is asked when this is read; printing or comparing a response does not read it. An
+      // open outcome is asked for again.
       const get = () =>
         (settled ??= this.outcome(callId, { settled: true }).then((became) => {
           if (isOpen(became.outcome)) settled = undefined;
@@ -811,13 +819,13 @@ export class Client {
       else if (settle) settle(error);
       else if (!signal.aborted) {
         invokeReportingErrors(() => this.onDisconnect?.(error));
-        // The listener may have closed it, or begun a session.
+        // The listener may have closed the client, or begun a session.
         if (this.#options.reconnect && !signal.aborted) this.#restore();
       }
     },
     progress: (payload, call) => {
       const info = progressInfo(payload);
-      // A frame named the call by its number.
+      // A frame has named the call by its number.
       if (call) info.operationId ??= call.callId;
       const listener = call
         ? call.options.onProgress
@@ -834,8 +842,8 @@ export class Client {
 
   /**
    * @param {Endpoint} endpoint
-   * @param {unknown} payload of the `initialize-result`
-   * @returns {string | undefined} what it lacks
+   * @param {unknown} payload the payload of the `initialize-result`
+   * @returns {string | undefined} the missing part, if any
    */
   #accept(endpoint, payload) {
     const { ports } = endpoint;
@@ -862,28 +870,29 @@ export class Client {
 }
 
 /**
- * An error, in the words of the development part, or why that did not load.
- * @param {(dev: Development) => any} say
+ * An error made by the part that reports mistakes, or the error that this part did not load.
+ * @param {(dev: Development) => any} explain
  * @param {boolean} retryable whether another attempt may help
  */
-const explained = (say, retryable) =>
-  development().then(say, (error) => Object.assign(error, { retryable }));
+const explained = (explain, retryable) =>
+  development().then(explain, (error) => Object.assign(error, { retryable }));
 
 /**
- * @param {string} lacking what keeps a session from beginning
- * @param {number} [amount] how many ports the app sent, or how many ms the transport may take
+ * @param {string} lacking why a session cannot begin
+ * @param {number} [amount] the number of ports that the app sent, or the ms that the transport may
+ *   take
  */
 const unreachable = (lacking, amount) =>
   explained(({ unreachableError }) => unreachableError(lacking, amount), lacking === 'transport');
 
-/** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
+/** The error of a request to a closed client. A retry does not help; `reconnect()` does. */
 const CLOSED = {
   code: 'DISCONNECTED',
   message: 'The client was closed: reconnect() begins a new session',
 };
 
 /**
- * Has those who wait for a session look again.
+ * Notifies those who wait for a session.
  * @param {Route} route
  */
 const wake = ({ waiting }) => waiting.splice(0).forEach((look) => look());

@@ -13,31 +13,32 @@ import { sessionOf } from './session-of.js';
 /** @import { Call } from '../session/call.js' */
 /** @import { Owner } from '../session/endpoint.js' */
 
-/** Characters of what an agent is known by; who says more is not known again. */
+/** Characters of an agent's secret; an agent with a longer one is not recognised again. */
 const MAX_OWNER = 256;
 
 /**
- * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and
+ * @typedef {object} Session An agent, by its own account, and its requests. `onSession` and
  *   `onSessionEnd` get the same object.
  * @property {{ name?: string, version?: string }} agent
- * @property {string} [origin] of its page, if the browser vouches for it; otherwise it is absent
+ * @property {string} [origin] of its page, if the browser guarantees it; otherwise absent
  * @property {string[]} [requestedCapabilities]
- * @property {string[]} [allowedRequests] the elicitation methods that it takes; all, if it lists
- *   none
- * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features what it
- *   accepts from the app
+ * @property {string[]} [allowedRequests] the elicitation methods that it accepts; all, if absent
+ * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features which
+ *   messages it accepts from the app
  */
 
 /**
- * One agent's connection to an app: the owner of an endpoint.
+ * A connection of one agent to an app: the owner of an endpoint.
  * @implements {Owner}
  */
 export class Connection {
   /** @type {Session | undefined} */
   #session;
-  /** The id of the `initialize` by which its session began. @type {unknown} */
+  /** The id of the `initialize` that began its session. @type {unknown} */
   hello;
-  /** What only its agent knows, so that it is known again. @type {string | undefined} */
+  /**
+   * The agent's secret, by which it is recognised in another session. @type {string | undefined}
+   */
   owner;
   /** The session for which the port was offered. @type {unknown} */
   #offered;
@@ -52,13 +53,16 @@ export class Connection {
    *   memory?: () => Promise<import('../types/parts.js').Memory>,
    *   named?: { id: string, rememberFor: number },
    *   observers?: import('../session/observers.js').Observers,
-   * }} options `memory` is what is remembered for agents that come back, and `named` what they are
-   *   told of the memory of keys
+   * }} options `memory` loads the memory for agents that come back; `named` is the description of
+   *   the memory of keys that agents get
    */
   constructor(options) {
     const { registry, transport, upgrade, memory, limits, restart, observers } = options;
     this.#options = options;
-    /** How its agent came. The port that is offered replaces it, until the session ends. */
+    /**
+     * The transport on which the agent connected. The offered port replaces it until the session
+     * ends.
+     */
     this.first = transport;
     this.endpoint = new Endpoint({
       role: abp.APP,
@@ -80,13 +84,13 @@ export class Connection {
     registry.attend?.(this);
   }
 
-  /** Whether there is a session. */
+  /** True if there is a session. */
   get ready() {
     return this.endpoint.ready;
   }
 
   /**
-   * Describes the app for the next handshake: at first, and after its capabilities have changed.
+   * Describes the app for the next handshake: at the start, and when its capabilities have changed.
    */
   refresh() {
     const { app, registry, named } = this.#options;
@@ -96,7 +100,7 @@ export class Connection {
     core.describe('memory', named);
   }
 
-  // --- What its endpoint asks for ----------------------------------------------------------------
+  // --- For its endpoint --------------------------------------------------------------------------
 
   /** @param {Call} call */
   accepts(call) {
@@ -104,7 +108,7 @@ export class Connection {
   }
 
   /**
-   * Calls the handler of a call, or answers in its place what is remembered.
+   * Runs the handler of a call, or answers from the memory instead.
    * @param {Call} call
    * @returns {unknown}
    */
@@ -120,20 +124,20 @@ export class Connection {
   finished = complete;
 
   /**
-   * Keeps what a handler said of its work, for those who ask later.
+   * Keeps a handler's report and progress, for later questions.
    * @param {string} callId
-   * @param {{ report?: unknown, progress?: object }} said
+   * @param {{ report?: unknown, progress?: object }} reports
    */
-  keep(callId, said) {
+  keep(callId, reports) {
     this.#options.memory?.().then(
-      (kept) => kept.keep(this.endpoint, callId, said),
+      (kept) => kept.keep(this.endpoint, callId, reports),
       () => {},
     );
   }
 
   /**
-   * Makes the port that the answer to the handshake offers. This document made it, so whoever holds
-   * its other end speaks to this document and no other.
+   * Makes the port that the answer to the handshake offers. This document made it, so only the
+   * holder of its other end can speak to this document through it.
    * @param {unknown} sessionId
    */
   #offer(sessionId) {
@@ -155,7 +159,7 @@ export class Connection {
 
   /**
    * @param {abp.Session} state
-   * @param {unknown} [message] the `initialize` by which a session begins
+   * @param {unknown} [message] the `initialize` that began a session
    */
   session(state, message) {
     const { endpoint } = this;
@@ -167,7 +171,7 @@ export class Connection {
     }
     if (state !== abp.SESSION_READY) {
       const port = endpoint.transport;
-      // What is still to be said of it goes there, too.
+      // The last messages of the session are sent through the port, too.
       return queueMicrotask(() => port === endpoint.transport && this.#leavePort());
     }
     this.hello = getOwn(message, 'id');
@@ -185,7 +189,7 @@ export class Connection {
     invokeReportingErrors(onSession, this.#session);
   }
 
-  /** Nothing is sent or received any more. */
+  /** Called when its endpoint has ended. */
   ended() {
     this.session(abp.SESSION_CLOSED);
     this.#options.onEnd(this);
@@ -203,10 +207,10 @@ export class Connection {
     return ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
   }
 
-  // --- What the app tells its agent --------------------------------------------------------------
+  // --- For the app -------------------------------------------------------------------------------
 
   /**
-   * Sends the agent a notification, if it takes any.
+   * Sends the agent a notification, if it accepts them.
    * @param {string} event
    * @param {unknown} [data]
    */
@@ -214,7 +218,7 @@ export class Connection {
     const { endpoint } = this;
     if (!endpoint.has(abp.NOTIFICATIONS)) return;
     const message = endpoint.core.print({ name: '', value: data }, abp.NOTIFY);
-    // A program may name it by anything that can be sent.
+    // The name of an event may be any value that can be sent.
     message.payload.event = event;
     endpoint.line.control(message);
   }
@@ -228,13 +232,13 @@ export class Connection {
   }
 
   /**
-   * Sends the agent progress that belongs to no call, if it takes any.
+   * Sends the agent progress that belongs to no call, if it accepts it.
    * @param {unknown} info
    */
   notifyProgress(info) {
     const checked = checkedProgress('notifyProgress', info);
     if (!checked || !this.endpoint.has(abp.PROGRESS)) return;
-    const { operationId, ...said } = checked;
-    this.endpoint.line.progress(said, operationId ?? null);
+    const { operationId, ...progress } = checked;
+    this.endpoint.line.progress(progress, operationId ?? null);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The connections of an app: when one is made, how many there may be, and what is kept of those
+ * The connections of an app: when they are made, their greatest number, and the memory of those
  * that have ended.
  */
 import { DEFAULT_REMEMBER_MS } from '../driver/abp-boundary.js';
@@ -9,25 +9,25 @@ import { Connection } from './connection.js';
 
 /** @import { AppTransport, ServeOptions } from './expose.js' */
 
-/** Connections that windows, and the pages of a shared worker, may have at once. */
+/** The most connections of windows, and of the pages of a shared worker, at once. */
 const MAX_PEERS = 64;
 
 /**
  * @typedef {Omit<ConstructorParameters<typeof Connection>[0], 'transport' | 'onEnd'>
- *   & ServeOptions} ConnectionOptions What each is given.
+ *   & ServeOptions} ConnectionOptions The options of each connection.
  */
 
 /** @extends {Set<Connection>} */
 export class Connections extends Set {
-  /** Whether the app was closed: no session begins any more, and nothing is kept. */
+  /** True once the app was closed: no session begins any more, and nothing is kept. */
   closed = false;
   /**
-   * What waits until agents can be answered; undefined from then on.
+   * Functions that wait until agents can be answered; undefined from then on.
    * @type {(() => void)[] | undefined}
    */
   #early = [];
   /**
-   * What is remembered for agents that come back. Most agents ask for nothing.
+   * The memory for agents that come back. Loaded on demand, since few agents use it.
    * @type {import('../types/parts.js').Memory | undefined}
    */
   #loaded;
@@ -37,21 +37,21 @@ export class Connections extends Set {
     super();
     this.options = options;
     const rememberFor = options.limits?.rememberFor ?? DEFAULT_REMEMBER_MS;
-    // It is no secret, only another one each time. A store of keys has its own.
+    // Not a secret, but a new id each time. A store of keys has its own.
     if (!options.keys) options.named = { id: `${Math.random()}`, rememberFor };
   }
 
   /**
-   * Does something as soon as agents can be answered.
+   * Calls a function as soon as agents can be answered.
    * @param {() => void} act
    */
   whenReady(act) {
     if (!this.#early?.push(act)) act();
   }
 
-  /** From now on agents are answered, or told that the app was closed. */
+  /** From now on agents are answered, if only with the error that the app was closed. */
   begin() {
-    // What comes meanwhile waits its turn.
+    // A call of `whenReady` within this loop adds to it.
     for (const act of /** @type {(() => void)[]} */ (this.#early)) invokeReportingErrors(act);
     this.#early = undefined;
   }
@@ -65,8 +65,7 @@ export class Connections extends Set {
     let gone = false;
     /** @type {Connection | undefined} */
     let connection;
-    transport.onMessage = (...heard) =>
-      this.whenReady(() => connection?.endpoint.receive(...heard));
+    transport.onMessage = (...args) => this.whenReady(() => connection?.endpoint.receive(...args));
     transport.onClose = () => (gone = true);
     this.whenReady(() => {
       if (gone || this.closed) transport.close();
@@ -77,7 +76,7 @@ export class Connections extends Set {
   /**
    * Connects an agent, or closes its transport if there is no room.
    * @param {AppTransport} transport
-   * @param {boolean} [isOneOfMany] whether there is room for {@link MAX_PEERS} only
+   * @param {boolean} [isOneOfMany] whether it counts for {@link MAX_PEERS}
    */
   connect(transport, isOneOfMany) {
     if (isOneOfMany) {
@@ -105,8 +104,8 @@ export class Connections extends Set {
   }
 
   /**
-   * Loads what is remembered, and opens the app's store of keys, of which agents are told, if it
-   * has one.
+   * Loads the memory for agents that come back. If the app has a store of keys, opens it and keeps
+   * its description for agents.
    */
   memory = loadOnce(async () => {
     const { Memory } = await loadPart(parts.memory());
@@ -117,7 +116,7 @@ export class Connections extends Set {
   });
 
   /**
-   * One has ended. Its agent may come back, and ask what became of its calls.
+   * Keeps a connection that has ended, if its agent may come back and ask for outcomes.
    * @param {Connection} ended
    */
   async #keep(ended) {

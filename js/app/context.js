@@ -1,7 +1,6 @@
 /**
- * What a handler is given besides its params: a proxy of its call that shows these members only.
- * Unlike the getters of a class they are copied by spreading, and a proxy is cheaper to make than
- * an object with getters.
+ * The context of a handler: a proxy of its call that shows only these members. Spreading copies
+ * them, unlike the getters of a class, and a proxy is cheaper to make than an object with getters.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { breatherOf } from '../common/breathe.js';
@@ -16,7 +15,7 @@ import { unless } from '../common/waiting.js';
 import { Call, ENDED } from '../session/call.js';
 import { checkedProgress } from '../wire/messages.js';
 
-/** Each takes the call. @type {Record<PropertyKey, any>} */
+/** A function of the call for each member. @type {Record<PropertyKey, any>} */
 const MEMBERS = {
   __proto__: null,
 
@@ -33,7 +32,7 @@ const MEMBERS = {
   },
 
   /**
-   * Nothing is sent unless the caller asked for it, nor after a cancel.
+   * Sends progress if the caller asked for it, and not after a cancel.
    * @param {Call} call
    */
   progress: (call) => (/** @type {unknown} */ info) => {
@@ -52,15 +51,15 @@ const MEMBERS = {
   },
 
   /**
-   * Asks the agent a question. It ends as `cancelled` if this call is cancelled first.
+   * Asks the agent a question. The question ends as `cancelled` if this call is cancelled first.
    * @param {Call} call
    */
   elicit: (call) => (/** @type {unknown} */ request) =>
     call.endpoint.owner.question?.(request, call.handle || ENDED, aboutOf(call)),
 
   /**
-   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is
-   * that one.
+   * Calls another capability of this app on behalf of this call: a cancel of this call cancels that
+   * one, too.
    * @param {Call} parent
    */
   call:
@@ -79,7 +78,7 @@ const MEMBERS = {
   callId: (/** @type {Call} */ call) => call.callId,
 
   /**
-   * What the agent streams to it; undefined if it streams nothing. It is asked for when it is first
+   * The input that the agent streams; undefined if there is none. It is requested when it is first
    * read.
    * @param {Call} call
    */
@@ -92,7 +91,7 @@ const MEMBERS = {
   },
 
   /**
-   * The token that the caller gave for progress; undefined if it wants none.
+   * The token that the caller gave for progress; undefined if it wants no progress.
    * @param {Call} call
    */
   progressToken(call) {
@@ -101,16 +100,16 @@ const MEMBERS = {
   },
 
   /**
-   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel
-   * can arrive, and throws the signal's reason once the call is cancelled. It is cheap enough to be
-   * called for every row.
+   * For a loop that computes: `await breathe()`. It returns to the event loop every few ms, so that
+   * a cancel can arrive, and throws the signal's reason once the call is cancelled. It is cheap
+   * enough to call for every row.
    * @param {Call} call
    */
   breathe: (call) =>
     breatherOf(call.name, () => void (call.aborted && call.signal.throwIfAborted())),
 
   /**
-   * Keeps what the handler says of its work, for when the call does not succeed.
+   * Keeps the handler's report on its work, for a call that does not succeed.
    * @param {Call} call
    */
   report: (call) => (/** @type {unknown} */ report) => {
@@ -118,7 +117,7 @@ const MEMBERS = {
   },
 
   /**
-   * What was reported of this work before it was stopped, if it was.
+   * The last report of an earlier run of this work that was stopped, if there was one.
    * @param {Call} call
    */
   earlier: (call) => call.extra.earlier,
@@ -136,8 +135,8 @@ const handler = {
 };
 
 /**
- * Makes a call to this app itself.
- * @param {Call} parent on whose behalf it is made
+ * Calls a capability of this app.
+ * @param {Call} parent the call on whose behalf this one is made
  * @param {string} name
  * @param {unknown} params
  * @param {{ signal?: AbortSignal, timeout?: number }} options
@@ -165,7 +164,7 @@ function callLocally(parent, name, params, options, resolve) {
 }
 
 /**
- * The agent's name for the call on whose behalf everything in this one is done.
+ * The callId of the agent's call on whose behalf this call runs.
  * @param {Call} call
  * @returns {string}
  */

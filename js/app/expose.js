@@ -1,4 +1,4 @@
-/** An app that agents can call, as `expose` returns it: what its program holds of it. */
+/** An app that agents can call: the result of `expose`. */
 import { ready } from '../driver/abp-core.js';
 import { invokeReportingErrors, requireTexts } from '../common/errors.js';
 import { mistyped, requireOptions } from '../common/check-options.js';
@@ -14,47 +14,46 @@ import { listenToWindows } from './listen.js';
 import { Registry } from './registry.js';
 
 /**
- * @typedef {object} Definition What an app is and can do.
+ * @typedef {object} Definition An app and its capabilities.
  * @property {import('../types/parts.js').Manifest['app']} app
  * @property {Record<string, import('./registry.js').Capability | import('./registry.js').Handler>}
  *   capabilities by name
  */
 
 /**
- * @typedef {ServeOptions & import('../session/observers.js').ObserverOptions} ExposeOptions What
- *   `expose` may be given.
+ * @typedef {ServeOptions & import('../session/observers.js').ObserverOptions} ExposeOptions The
+ *   options of `expose`.
  */
 
 /**
- * @typedef {object} ServeOptions Whom an app serves, and how.
- * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards.
- *   Required in a page without a `port`. Elsewhere {@link Exposed#accept} says who is served and,
- *   in a worker, its owner is, or every page that connects to it if it is a shared one
- * @property {MessagePort} [port] the one agent to speak to, instead of window messages
+ * @typedef {object} ServeOptions The agents that an app serves, and how.
+ * @property {string[]} [origins] the origins that may connect by window messages: exact origins, no
+ *   wildcards. Required in a page without a `port`. Elsewhere {@link Exposed#accept} adds agents; a
+ *   worker serves its owner, a shared worker every page that connects to it
+ * @property {MessagePort} [port] serves one agent over this port, instead of window messages
  * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window
- *   (false: it is refused with ALREADY_INITIALIZED until the old session has ended)
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to the published protocol (`'frames'`)
- * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long
- *   messages may be
+ *   (false: it is rejected with ALREADY_INITIALIZED until the old session has ended)
+ * @property {'frames' | 'none'} [upgrade] `'none'` uses only the published protocol (`'frames'`)
+ * @property {import('../driver/abp-core.js').Limits} [limits] for calls in flight, and for the
+ *   length of messages
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a
  *   session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the
- *   same object when it has ended, however it has
- * @property {object} [keys] where calls with an `idempotencyKey` are remembered after the app has
- *   ended: what `indexedDBKeys()` of abp-bridge/keys or `sqliteKeys()` of
- *   abp-bridge/keys returns (in memory)
- * @property {import('../types/app.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too:
- *   what `webmcp()` of @abp-bridge/webmcp returns
+ *   same object when the session has ended for any reason
+ * @property {object} [keys] a store that remembers calls with an `idempotencyKey` after the app has
+ *   ended: `indexedDBKeys()` or `sqliteKeys()` of abp-bridge/keys (default: in memory)
+ * @property {import('../types/app.js').WebMcp} [webmcp] also offers the capabilities as WebMCP
+ *   tools: the result of `webmcp()` of @abp-bridge/webmcp
  */
 
 /**
- * The way to an agent: a transport, and what makes results fit for it.
+ * A transport to an agent, and a function that converts results for it.
  * @typedef {import('../transports/transport.js').Transport
  *   & { prepare?: import('../transports/transport.js').Prepare }} AppTransport
  */
 
 /**
- * An app that has the protocol's interface already, as `window.abp` has, whoever made it.
+ * A foreign app: an object with the protocol's interface, such as another `window.abp`.
  * @typedef {{ initialize: (params: any) => unknown, call: (...args: any[]) => unknown }} Interface
  */
 
@@ -74,7 +73,7 @@ const OPTIONS = {
   webmcp: 'a function',
 };
 
-/** An app that agents can call, as `expose` returns it. */
+/** An app that agents can call: the result of `expose`. */
 export class Exposed {
   #options;
   #registry;
@@ -114,7 +113,7 @@ export class Exposed {
     const registry = (this.#registry = new Registry(foreign ? {} : capabilities));
     const endpoints = () => [...this.#connections].map(({ endpoint }) => endpoint);
     /**
-     * What its connections are given.
+     * The options of its connections.
      * @type {import('./connections.js').ConnectionOptions & typeof options}
      */
     this.#options = { ...options, app, registry, observers: new Observers(options, endpoints) };
@@ -123,11 +122,11 @@ export class Exposed {
     if (allowed.size) this.#stop = listenToWindows(connections, allowed);
     else if (!port && !origins) this.#stop = listenToOwners(connections.accept);
     /**
-     * The protocol's interface, also installed as `window.abp` where that is free: clients in this
-     * page need no origin.
+     * The protocol's interface, also installed as `window.abp` if there is none yet: clients in
+     * this page need no origin.
      */
     this.abp = foreign ?? windowAbp(this, app, !!origins);
-    /** Resolves when agents are answered. @type {Promise<void>} */
+    /** Resolves when the app can answer agents. @type {Promise<void>} */
     this.ready = this.#prepare(foreign);
     this.ready.catch(() => {});
     this.#webmcp = invokeReportingErrors(options.webmcp, {
@@ -138,7 +137,7 @@ export class Exposed {
   }
 
   /**
-   * Loads what is needed to answer agents.
+   * Loads the code that is needed to answer agents.
    * @param {Interface | undefined} foreign
    */
   async #prepare(foreign) {
@@ -148,12 +147,12 @@ export class Exposed {
         ready(),
         options.observers.ready,
         options.keys && this.#connections.memory(),
-        // Loaded on demand: most apps are made with this library and do not need it.
+        // Loaded on demand: most apps are made with this library.
         foreign && parts.foreign().then(({ serveForeign }) => serveForeign(foreign, this, options)),
       ]);
     } catch (error) {
       console.error('abp-bridge: this app cannot answer agents:', error);
-      // Agents that wait are told, and nothing more is kept for them.
+      // Waiting agents get the error, and nothing more is kept for them.
       this.close();
       throw error;
     } finally {
@@ -162,22 +161,22 @@ export class Exposed {
   }
 
   /**
-   * Serves one more agent over a transport of its own, such as a socket, until that is closed.
-   * @param {AppTransport} transport to one agent
+   * Serves one more agent over its own transport, such as a socket, until that is closed.
+   * @param {AppTransport} transport leads to one agent
    */
   accept(transport) {
     this.#connections.accept(transport);
   }
 
   /**
-   * The capabilities as agents are told of them, as they stand.
+   * The current descriptions of the capabilities, as agents get them.
    * @returns {any[]}
    */
   get capabilities() {
     return this.#options.registry.list();
   }
 
-  /** @internal What it was given for its connections. */
+  /** @internal The limits of its connections. */
   get limits() {
     return this.#options.limits;
   }
@@ -187,31 +186,32 @@ export class Exposed {
     return [...this.#connections].filter((connection) => connection.ready);
   }
 
-  /** Counts of what each connection has in flight and has dropped, for debugging. */
+  /** Counters of calls in flight and of dropped messages for each connection, for debugging. */
   get counters() {
     return [...this.#connections].map(({ endpoint }) => endpoint.counters);
   }
 
   /**
-   * Calls a listener with each event from now on, as the option `trace` does from the start.
-   * @param {import('../types/trace.js').TraceListener} listener is called with each event
-   * @returns {Promise<() => void>} what ends it
+   * Calls a listener with each event from now on, like the option `trace`, which starts with the
+   * app.
+   * @param {import('../types/trace.js').TraceListener} listener called with each event
+   * @returns {Promise<() => void>} removes the listener
    */
   observe(listener) {
     return this.#options.observers.add(listener);
   }
 
   /**
-   * Tells every agent that asked for notifications.
+   * Sends a notification to every agent that accepts them.
    * @param {string} event its name
-   * @param {unknown} [data] what can be cloned
+   * @param {unknown} [data] a value that can be cloned
    */
   notify(event, data) {
     for (const connection of this.sessions) connection.notify(event, data);
   }
 
   /**
-   * Adds or replaces a capability, and tells the agents.
+   * Adds or replaces a capability, and notifies the agents.
    * @param {string} name of the capability
    * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability a
    *   handler, or an object that has one
@@ -223,7 +223,7 @@ export class Exposed {
   }
 
   /**
-   * Removes a capability, and tells the agents. Calls that run continue.
+   * Removes a capability, and notifies the agents. Running calls continue.
    * @param {string} name of the capability
    */
   delete(name) {
@@ -249,7 +249,7 @@ export class Exposed {
   }
 
   /**
-   * The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover.
+   * The manifest of the app in its current state: see `manifestOf` of abp-bridge/discover.
    * @returns {Promise<import('../types/parts.js').Manifest>}
    */
   async manifest() {
@@ -260,10 +260,10 @@ export class Exposed {
     });
   }
 
-  /** Ends every session: running handlers are aborted, agents are told where they can be. */
+  /** Ends every session: running handlers are aborted, and agents are notified if possible. */
   close() {
     this.#stop?.();
-    this.#stop = undefined; // another app may serve its origins by then
+    this.#stop = undefined; // later another app may serve its origins
     this.#webmcp?.close();
     this.#connections.close();
   }

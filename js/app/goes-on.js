@@ -1,19 +1,19 @@
-/** A handler has returned, or thrown, that what it called still runs. Loaded then. */
+/** For handlers that end by reporting that a call made by them still runs. Loaded on demand. */
 import { safely } from '../common/errors.js';
 import { EMPTY } from '../common/values.js';
 
 /**
- * The caller of a call is told that it still runs now, and the core then, when what it called says
- * what became of it.
+ * Answers the caller now that the call still runs, and waits for the outcome of the call that its
+ * handler made.
  * @param {import('../session/call.js').Call} call
- * @param {any} response what the handler has given: its outcome is `running`
- * @param {any} value what was returned or thrown, which may have `settled`
- * @returns {Promise<any>} the response, in the end
+ * @param {any} response the handler's response; its outcome is `running`
+ * @param {any} value the returned or thrown value, which may have `settled`
+ * @returns {Promise<any>} the final response
  */
 export async function goOn(call, response, value) {
   const extra = call.ensureExtra();
   const settled = safely(() => value.settled);
-  // The core knows a call to this app by itself.
+  // The core itself tracks a call to this app.
   if (!settled) {
     extra.report ??= extra.lateReport;
     return response;

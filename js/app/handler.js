@@ -1,4 +1,4 @@
-/** The life of a handler: from the start of its call until the core is told what it gave. */
+/** The life of a handler: from the start of its call until its result is passed to the core. */
 import * as abp from '../driver/abp-boundary.js';
 import { due, inAnotherTurn } from '../common/breathe.js';
 import { tell } from '../common/development.js';
@@ -18,8 +18,8 @@ export function runHandler(call) {
   try {
     const { owner } = call.endpoint;
     const value = /** @type {import('./connection.js').Connection} */ (owner).answer(call);
-    // As long as it is pending, an async function that awaits it would keep four times as much.
-    // A promise of a handler's may have another one, which calls back twice.
+    // An async function would keep four times as much memory. A handler's promise may have a
+    // `then` of its own, which calls back twice.
     const { then } = Promise.prototype;
     void then.call(Promise.resolve(value), returned.bind(call), threw.bind(call));
   } catch (error) {
@@ -51,7 +51,7 @@ function threw(error) {
 }
 
 /**
- * The response that a value is, or is the data of.
+ * The value itself if it is a response; else a response with it as data.
  * @param {unknown} value
  */
 const responseOf = (value) =>
@@ -61,11 +61,11 @@ const responseOf = (value) =>
   };
 
 /**
- * Does what it takes to make a response of what a handler gave: sends its stream, prepares its
- * data, waits for what it passed on. That is part of the call, which can still be cancelled.
+ * Makes a response of a handler's result: sends its stream, prepares its data, or waits for a call
+ * that it passed on. All of that is part of the call, which can still be cancelled.
  * @param {Call} call
- * @param {any} value what was returned or thrown
- * @param {any} response of it, if that is known
+ * @param {any} value the returned or thrown value
+ * @param {any} response its response, if known already
  */
 async function conclude(call, value, response) {
   const { endpoint } = call;
@@ -86,10 +86,10 @@ async function conclude(call, value, response) {
 }
 
 /**
- * The handler has given its response.
+ * Passes the handler's response to the core.
  * @param {Call} call
  * @param {any} response
- * @param {any} value what was returned
+ * @param {any} value the returned or thrown value
  */
 function settle(call, response, value) {
   if (!call.handle) return;
@@ -103,46 +103,46 @@ function settle(call, response, value) {
 }
 
 /**
- * Keeps what a handler said of its work, for those who ask later.
+ * Keeps a handler's report and progress, for later questions.
  * @param {Call} call
  */
 function keepReports(call) {
   const { extra, endpoint, aborted } = call;
   const { parent, reports, answeredEarly } = extra;
   reports?.flush();
-  const said = saidOf(call);
+  const last = lastReportsOf(call);
   const connection = /** @type {import('./connection.js').Connection} */ (endpoint.owner);
-  if (said.report !== undefined || (aborted && said.progress))
-    connection.keep(isPassedOn(call) ? aboutOf(call) : call.callId, said);
-  if (parent && answeredEarly) parent.ensureExtra().lateReport = said.report;
+  if (last.report !== undefined || (aborted && last.progress))
+    connection.keep(isPassedOn(call) ? aboutOf(call) : call.callId, last);
+  if (parent && answeredEarly) parent.ensureExtra().lateReport = last.report;
 }
 
 /**
- * What was said of its work last: by its handler, in the response that it passes on, or by an
- * earlier run.
+ * The last report and progress of a call: from its handler, from the response that it passes on, or
+ * from an earlier run.
  * @param {Call} call
  */
-function saidOf({ extra, given: { metadata } = EMPTY }) {
+function lastReportsOf({ extra, given: { metadata } = EMPTY }) {
   const { report = metadata?.report ?? extra.earlier, progress = metadata?.progress } = extra;
   return { report, progress };
 }
 
 /**
- * Whether those above it were answered that it still runs: their caller asks for it in their place.
+ * True if all calls above it were answered as still running: then their caller asks about it.
  * @param {Call} call
  * @returns {boolean}
  */
 const isPassedOn = ({ extra: { parent } }) =>
   !parent || (parent.extra.goesOn === true && isPassedOn(parent));
 
-/** Ms without a turn from which on a handler may have blocked its thread. */
+/** A handler may have blocked its thread after this long without a turn, in ms. */
 const LONG = 250;
 
 /**
- * Completes the response of a call that was received.
+ * Completes the response of a received call.
  * @param {Call} call
  * @param {any} response
- * @param {abp.Outcome} [outcome] absent of a question that the app has asked
+ * @param {abp.Outcome} [outcome] absent for a question of the app
  * @param {abp.Fate} [fate]
  */
 export function complete(call, response, outcome, fate) {
@@ -153,8 +153,7 @@ export function complete(call, response, outcome, fate) {
   if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED) {
     const now = Math.round(performance.now());
     metadata.duration = now - call.started;
-    // A message that was read meanwhile, or a breath, was a turn. A cancel that was there is read
-    // in this one.
+    // Reading a message, or `breathe`, was a turn. A cancel that waits is read in this one.
     if (now - Math.max(endpoint.now, due) > LONG) listenForCancel(call);
   }
   Object.assign(metadata, response.metadata);
@@ -163,7 +162,7 @@ export function complete(call, response, outcome, fate) {
     if (cached !== undefined) metadata.cached = cached;
     if (extra.collected) metadata.collected = true;
   } else {
-    const { report, progress } = saidOf(call);
+    const { report, progress } = lastReportsOf(call);
     if (report !== undefined) metadata.report = report;
     if (progress) metadata.progress = progress;
   }
@@ -172,20 +171,21 @@ export function complete(call, response, outcome, fate) {
 }
 
 /**
- * The caller of a call is told that it still runs.
+ * Notes that a call's caller was answered that it still runs, and warns if its handler is to blame.
  * @param {Call} call
  */
 function answeredEarly(call) {
   const { endpoint, name, given } = call;
   const extra = call.ensureExtra();
   extra.answeredEarly = true;
-  // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
+  // No warning if its handler has ended or answered, or if the session has ended: then there was no
+  // wait.
   if (!extra.onStop && !given && endpoint.ready && !call.hasEnded)
     tell((dev) => dev.warnOfHandler(name, 'busy'));
 }
 
 /**
- * A handler has kept its thread for long: the console says so if a cancel waits.
+ * Warns if a cancel waits because a handler has blocked its thread.
  * @param {Call} call
  */
 function listenForCancel({ endpoint, name }) {

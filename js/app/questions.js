@@ -1,4 +1,4 @@
-/** What an app asks its agent. */
+/** An app's questions to its agent. */
 import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
@@ -10,12 +10,12 @@ import { elicitationMethod } from '../wire/messages.js';
 /**
  * Asks the agent a question.
  * @param {Endpoint} endpoint
- * @param {string[] | undefined} allowed the methods that the agent takes; all, if it lists none
+ * @param {string[] | undefined} allowed the methods that the agent accepts; all, if undefined
  * @param {any} request
  * @param {abp.Handle} [parent] the call on whose behalf it is asked
  * @param {string} [about] the callId of the agent's call above it
  * @returns {unknown} the response, or a promise of it
- * @throws {TypeError} if that is no question
+ * @throws {TypeError} if the request is not a question
  */
 export function ask(endpoint, allowed, request, parent, about) {
   const method = getOwn(request, 'method');

@@ -1,4 +1,4 @@
-/** The app's side: its capabilities, and one connection for each agent. */
+/** An app's capabilities. */
 import * as abp from '../driver/abp-boundary.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { mistyped, requireOptions } from '../common/check-options.js';
@@ -9,12 +9,12 @@ import { isGenerator } from '../common/transfer.js';
 import { isRecord } from '../common/values.js';
 
 /**
- * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
+ * @typedef {object} CallContext The second argument of a handler. It may be destructured.
  * @property {AbortSignal} signal aborts when the call is cancelled, times out, or its caller is
  *   gone
- * @property {import('../common/token.js').Token} token the same in memory that other threads can
- *   read, for workers and WebAssembly that compute without returning to the event loop; see
- *   docs/workers.md
+ * @property {import('../common/token.js').Token} token the signal's state in memory that other
+ *   threads can read, for workers and WebAssembly that compute without returning to the event loop;
+ *   see docs/workers.md
  * @property {(info: { progress: number, total?: number, stage?: string, status?: string,
  *   estimatedRemaining?: number }) => void} progress reports progress, if the caller asked for it
  * @property {(request: { method: string, params?: any, timeout?: number })
@@ -22,21 +22,22 @@ import { isRecord } from '../common/values.js';
  *   cancelled when this call does
  * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number })
  *   => Promise<import('../wire/messages.js').Response>} call calls another capability of this app
- *   as a part of this call
- * @property {string} callId the name of the call
- * @property {AsyncIterableIterator<any> & { highWaterMark?: number }} [input] what the agent
- *   streams to this call, to be read by `for await`; undefined if it streams nothing.
- *   `highWaterMark` is set before the first read. See docs/streams.md#input
+ *   as part of this call
+ * @property {string} callId the id of the call
+ * @property {AsyncIterableIterator<any> & { highWaterMark?: number }} [input] the agent's stream to
+ *   this call, to be read by `for await`; undefined if there is none. Set `highWaterMark` before
+ *   the first read. See docs/streams.md#input
  * @property {unknown} progressToken the token that the caller gave for progress; undefined if it
- *   wants none
+ *   wants no progress
  * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void}
- *   report says what the handler has applied and what remains, in JSON of at most 4 KB. The latest
- *   is kept, and sent if the call does not succeed: as `metadata.report` of its response
- * @property {unknown} [earlier] of a call with a key: what the handler reported last that did this
- *   work before and was stopped because its agent was lost; undefined if there was none
+ *   report reports what the handler has applied and what remains, in JSON of at most 4 KB. The
+ *   latest report is kept, and sent if the call does not succeed: as `metadata.report` of its
+ *   response
+ * @property {unknown} [earlier] for a call with a key: the last report of an earlier run of this
+ *   work that was stopped because its agent was lost; undefined if there was none
  * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()`
- *   lets messages in when 8 ms have passed, and throws the signal's reason once the call is
- *   cancelled
+ *   returns to the event loop when 8 ms have passed, and throws the signal's reason once the call
+ *   is cancelled
  */
 
 /**
@@ -45,13 +46,13 @@ import { isRecord } from '../common/values.js';
  * @param {any} params
  * @param {CallContext} context
  * @returns {any} the data of the response, or a promise of it; or the protocol's response itself:
- *   an object with a boolean `success` that has no members but `success`, `data`, `error`,
- *   `cancelled` and `metadata`. Throw an AbpError to choose the code, anything else is
- *   OPERATION_FAILED; an AbortError says that the operation was cancelled
+ *   an object with a boolean `success` and no members other than `success`, `data`, `error`,
+ *   `cancelled` and `metadata`. Throw an AbpError to choose the code; other errors become
+ *   OPERATION_FAILED, and an AbortError means that the operation was cancelled
  */
 
 /**
- * @typedef {object} Requirement What must hold before a capability can be called.
+ * @typedef {object} Requirement A condition for calling a capability.
  * @property {'permission' | 'context' | 'gesture' | 'browser' | 'hardware' | 'state'} type
  * @property {string} description
  * @property {boolean | (() => boolean)} met
@@ -59,14 +60,14 @@ import { isRecord } from '../common/values.js';
  */
 
 /**
- * @typedef {object} Described What can be said of a capability, besides its handler and schemas.
+ * @typedef {object} Described The description of a capability, besides its handler and schemas.
  * @property {string} [description]
  * @property {object} [annotations] hints for MCP clients: `readOnlyHint`, `destructiveHint`,
  *   `idempotentHint`, `openWorldHint`
- * @property {boolean} [readOnly] whether it changes nothing, so that it may run twice: says the
+ * @property {boolean} [readOnly] whether it changes nothing, so that it may run twice; sets the
  *   hint, too
- * @property {boolean} [idempotent] whether running twice has the effect of running once: says the
- *   hint, too
+ * @property {boolean} [idempotent] whether running it twice has the effect of running it once; sets
+ *   the hint, too
  * @property {boolean | (() => boolean)} [available] (true)
  * @property {readonly Requirement[]} [requirements]
  * @property {Record<string, boolean>} [features]
@@ -78,23 +79,23 @@ import { isRecord } from '../common/values.js';
  */
 
 /**
- * @typedef {object} Implemented What runs when a capability is called.
+ * @typedef {object} Implemented The code of a capability.
  * @property {Handler} handler
  * @property {import('../types/app.js').Schema} [inputSchema] of the params; enforced
- * @property {import('../types/app.js').Schema} [outputSchema] of the data; a handler that breaks it
- *   has failed
+ * @property {import('../types/app.js').Schema} [outputSchema] of the data; a call whose data does
+ *   not match has failed
  */
 
 /**
- * @typedef {Described & Implemented} Capability A capability: what agents are told of it, and its
+ * @typedef {Described & Implemented} Capability A capability: its description for agents, and its
  *   handler.
  */
 
 const any = 'anything';
-/** Members of a capability that agents do not see as they are. */
+/** Members of a capability that are not part of its description as they are. */
 const OWN = { handler: any, available: any, requirements: any, readOnly: any, idempotent: any };
 /**
- * Those that they see.
+ * The members of its description.
  * @type {Record<Exclude<keyof Capability, keyof typeof OWN>, string>}
  */
 const SHOWN = {
@@ -118,43 +119,43 @@ const holds = (value) =>
 /** @import { Call } from '../session/call.js' */
 
 /**
- * What a connection needs of an app's capabilities.
+ * The capabilities of an app, as its connections use them.
  * @typedef {import('../session/endpoint.js').Known & Callable} Capabilities
  */
 
 /**
  * @typedef {object} Callable
- * @property {any} [app] what agents are told of the app, if that is not what `expose` was given
- * @property {() => unknown[]} list as agents are told of them
- * @property {(call: Call) => abp.ErrorCode} rejectionFor the code with which a call is refused, or
+ * @property {any} [app] the description of the app for agents, if not that passed to `expose`
+ * @property {() => unknown[]} list their descriptions for agents
+ * @property {(call: Call) => abp.ErrorCode} rejectionFor the code with which to reject a call, or
  *   `NO_ERROR`
  * @property {(call: Call, context: any) => unknown} run runs the handler of a call
- * @property {(connection: import('./connection.js').Connection) => void} [attend] of an app of
- *   others' making, whose session begins before that of an agent
+ * @property {(connection: import('./connection.js').Connection) => void} [attend] for a foreign
+ *   app, whose session begins before that of an agent
  */
 
 /** @typedef {(params: any, context: CallContext, call: Call) => unknown} Run */
 
 /**
- * Its schemas are JSON Schemas. A handler that has `later` waits for its turn: it is given the
- * call, postpones it, and begins it.
+ * A capability in the registry. Its schemas are JSON Schemas. A handler with `later` waits for its
+ * turn: `later` gets the call, postpones it, and begins it.
  * @typedef {Capability & { run: Run, handler: Handler & { later?: Run } }} Entry `run` runs its
- *   handler, and checks params and result by its schemas, if there are any. Of a generator no line
+ *   handler, and checks params and result by its schemas, if there are any. No line of a generator
  *   runs before its first chunk is taken
  */
 
 /**
- * Refusals that wait for the code that explains them, and how many may; further ones are sent
+ * Rejections that wait for the code that explains them, and their maximum; further ones are sent
  * without an explanation.
  */
 let unexplained = 0;
 const MAX_UNEXPLAINED = 256;
-/** Codes of refusals that it has more to say about. @type {abp.ErrorCode[]} */
+/** Codes of rejections that `explain` adds details to. @type {abp.ErrorCode[]} */
 const EXPLAINED = [abp.CAPABILITY_UNAVAILABLE, abp.UNKNOWN_CAPABILITY, abp.REQUIREMENT_NOT_MET];
 
 /** The capabilities of an app. */
 export class Registry {
-  /** By name. @type {Map<string, Entry>} */
+  /** The capabilities by name. @type {Map<string, Entry>} */
   all = new Map();
 
   /** @param {Record<string, Capability | Handler>} [capabilities] */
@@ -166,7 +167,7 @@ export class Registry {
   }
 
   /**
-   * Adds a capability, or replaces one.
+   * Adds or replaces a capability.
    * @param {string} name
    * @param {Capability | Handler} capability
    */
@@ -192,7 +193,7 @@ export class Registry {
 
   /**
    * @param {unknown} name
-   * @returns {any} as the protocol shows it, or null
+   * @returns {any} the description in the protocol's form, or null
    */
   describe(name) {
     const capability = this.all.get(/** @type {string} */ (name));
@@ -206,20 +207,20 @@ export class Registry {
   }
 
   /**
-   * Whether a capability may run twice.
+   * True if a capability may run twice.
    * @param {unknown} name
    */
   repeatable(name) {
     return isRepeatable(this.all.get(/** @type {string} */ (name))?.annotations);
   }
 
-  /** The capabilities as agents are told of them. */
+  /** The descriptions of all capabilities for agents. */
   list() {
     return [...this.all.keys()].map((name) => this.describe(name));
   }
 
   /**
-   * The code with which a call is refused, or `NO_ERROR`.
+   * The code with which to reject a call, or `NO_ERROR`.
    * @param {Call} call
    */
   rejectionFor({ name }) {
@@ -232,11 +233,11 @@ export class Registry {
   }
 
   /**
-   * Completes the error that refuses a call.
+   * Adds details to the error of a rejected call.
    * @param {Call} call
    * @param {abp.ErrorCode} code
    * @param {import('../common/errors.js').ErrorObject} error
-   * @returns {Promise<void> | void} a promise where that has to wait
+   * @returns {Promise<void> | void} a promise if that takes time
    */
   explain(call, code, error) {
     if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
@@ -256,7 +257,7 @@ export class Registry {
    */
   run(call, context) {
     const { name, params, endpoint } = call;
-    call.params = undefined; // From here on they are the handler's.
+    call.params = undefined; // From now on they belong to the handler.
     const capability = this.all.get(name);
     if (capability) return capability.run(params, context, call);
     // It was removed while the call waited for its turn.

@@ -1,4 +1,4 @@
-/** What an agent says of itself when its session begins. */
+/** Reads an agent's description of itself when its session begins. */
 import { firstOf, getOwn, textOf } from '../common/values.js';
 
 /** Elicitation methods that an agent may list; further ones are ignored. */
@@ -11,16 +11,16 @@ const textsOf = (list) =>
     : undefined;
 
 /**
- * What an agent says of itself.
+ * The agent's description of itself.
  * @param {unknown} payload of its `initialize`
  */
 export function sessionOf(payload) {
   const agent = getOwn(payload, 'agent');
-  const takes = getOwn(payload, 'agentCapabilities');
+  const agentCapabilities = getOwn(payload, 'agentCapabilities');
   return {
     agent: { name: textOf(getOwn(agent, 'name')), version: textOf(getOwn(agent, 'version')) },
     requestedCapabilities: textsOf(getOwn(payload, 'requestedCapabilities')),
-    allowedRequests: textsOf(getOwn(takes, 'allowedRequests')),
-    owner: textOf(getOwn(takes, 'owner')),
+    allowedRequests: textsOf(getOwn(agentCapabilities, 'allowedRequests')),
+    owner: textOf(getOwn(agentCapabilities, 'owner')),
   };
 }

@@ -1,20 +1,20 @@
-/** What waits for a handler: before it begins, and until it has returned. */
+/** Waits for handlers: before they begin, and until they have returned. */
 
 /** @import { Call } from '../session/call.js' */
 
 /**
- * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it
- * never ran.
+ * Waits for a promise before a handler begins. If that fails, or the call ends meanwhile, the
+ * handler never ran.
  * @template T
  * @param {Call} call
  * @param {Promise<T>} needed
  * @param {(needed: T) => unknown} begin
- * @returns {Promise<unknown>} what `begin` returns
+ * @returns {Promise<unknown>} the result of `begin`
  */
 export async function beginAfter(call, needed, begin) {
   call.postpone();
   const value = await needed;
-  // Then it has ended, and nobody waits for this.
+  // The call has ended, so the result is not used.
   if (!call.beginWork()) throw call.signal.reason;
   return begin(value);
 }

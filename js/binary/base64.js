@@ -13,8 +13,8 @@ export function toBase64(bytes) {
   if (typeof Buffer?.from === 'function') {
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
   }
-  // Arguments are passed on the stack, which is limited: so in chunks, of whole groups of three
-  // bytes.
+  // Arguments are passed on the stack, which is limited. So encode in chunks, of whole groups of
+  // three bytes.
   const chunk = 3 * 8192;
   let text = '';
   for (let at = 0; at < bytes.length; at += chunk) {

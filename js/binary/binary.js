@@ -1,18 +1,18 @@
 /**
  * Bytes over transports that carry only text. JSON has no bytes, so `BinaryData` carries them as
- * base64: write with `JSON.stringify(value, bytesToText)` and read with
- * `JSON.parse(text, textToBytes)`.
+ * base64: write with `JSON.stringify(value, bytesToText)` and read with `JSON.parse(text,
+ * textToBytes)`.
  *
- * How it is made. These two are called by JSON, which walks the value: it takes own properties
- * only, and throws a RangeError for a value that is too deep. `replaceBinary` walks by itself, for
- * what has to wait for the bytes (Blobs), and copies only what contains some. base64.js does the
- * writing and reading. Nothing is held here, and no call is known.
+ * JSON calls these two while it walks the value: it takes own properties only, and throws a
+ * RangeError for a value that is too deep. `replaceBinary` walks by itself, since it may have to
+ * wait for bytes (Blobs), and copies only objects that contain bytes. base64.js encodes and
+ * decodes. This folder holds no state and does not know calls.
  */
 import { fromBase64, toBase64 } from './base64.js';
 import { getOwn } from '../common/values.js';
 
 /**
- * The bytes of a buffer or of a view of one, of whatever realm; undefined for anything else.
+ * The bytes of a buffer or of a view of one, of any realm; undefined for anything else.
  * @param {any} value
  * @returns {Uint8Array | undefined}
  */
@@ -47,8 +47,8 @@ export function bytesToText(key, value) {
 }
 
 /**
- * A reviver for `JSON.parse`: base64 in `BinaryData` becomes an ArrayBuffer. What cannot be decoded
- * stays unchanged.
+ * A reviver for `JSON.parse`: base64 in `BinaryData` becomes an ArrayBuffer. Text that cannot be
+ * decoded stays unchanged.
  * @param {string} _key
  * @param {any} value
  * @returns {unknown}
@@ -67,7 +67,7 @@ export function textToBytes(_key, value) {
 }
 
 /**
- * Makes a value that is text only: all bytes become `BinaryData` in base64.
+ * Converts all bytes in a value to `BinaryData` in base64, so that the value is text only.
  * @template T
  * @param {T} value the value
  * @returns {T | Promise<T>} the value itself if it has no bytes
@@ -80,16 +80,16 @@ export const withBase64 = (value) =>
   });
 
 /**
- * Replaces the `BinaryData` in a value, and the bytes that stand alone. Only the objects that
+ * Replaces the `BinaryData` in a value, and bytes outside of `BinaryData`. Only the objects that
  * contain them are copied.
  * @template T
  * @param {T} value the value
- * @param {(data: any, part: object) => unknown} replace takes `BinaryData`, and the part of the
- *   value that it was made of
- * @returns {T | Promise<T>} the value itself if it has none
+ * @param {(data: any, part: object) => unknown} replace gets the `BinaryData`, and the part of the
+ *   value from which it was made
+ * @returns {T | Promise<T>} the value itself if it has no bytes
  */
 export function replaceBinary(value, replace) {
-  /** What takes their places. @type {Map<object, unknown>} */
+  /** The replacements, by the replaced parts. @type {Map<object, unknown>} */
   const parts = new Map();
   withParts(value, (part) => (parts.set(part, part), part));
   const replaced = async () => {
@@ -101,14 +101,14 @@ export function replaceBinary(value, replace) {
 
 /**
  * @param {any} value
- * @param {(part: object) => unknown} replace takes `BinaryData`, or bytes that stand alone
- * @param {Set<object>} [path] what the value stands in
+ * @param {(part: object) => unknown} replace gets `BinaryData`, or bytes outside of it
+ * @param {Set<object>} [path] the objects around the value
  * @returns {any}
  */
 function withParts(value, replace, path = new Set()) {
   if (typeof value !== 'object' || value === null) return value;
   if (binaryData(value)) return replace(value);
-  // JSON takes another's word for the one, and refuses the other.
+  // JSON uses the result of `toJSON`, and rejects cycles.
   if (typeof value.toJSON === 'function' || path.has(value)) return value;
   path.add(value);
   let copy = value;
@@ -123,7 +123,7 @@ function withParts(value, replace, path = new Set()) {
 }
 
 /**
- * `BinaryData`, made of bytes if they stand alone; undefined for anything else.
+ * `BinaryData`; made here for bare bytes; undefined for anything else.
  * @param {any} value
  */
 function binaryData(value) {

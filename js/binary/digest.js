@@ -1,9 +1,9 @@
 /**
- * Digests of values: values that mean the same have the same digest, whichever way they came.
+ * Digests of values: equal values have the same digest, in whatever form they arrived.
  *
- * How it is made. A value is written as text in which the order of members does not show, and in
- * which a digest stands for the content of bytes. The hash is SHA-256, and not that of
- * `crypto.subtle`: pages without TLS have none, and it needs all bytes at once.
+ * A value is written as text with sorted members, and with digests in place of the content of
+ * bytes. The hash is SHA-256, but not that of `crypto.subtle`, which is missing on pages without
+ * TLS and needs all bytes at once.
  */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
@@ -12,16 +12,16 @@ import { fromBase64 } from './base64.js';
 import { safely } from '../common/errors.js';
 import { isObject, isRecord } from '../common/values.js';
 
-/** What a value may have: so much for each value in it, and its characters. */
+/** The largest cost of a value: `COST` for each value in it, and 1 for each character. */
 const MAX_COST = 2 ** 26;
 const COST = 32;
-/** Levels of objects in objects. */
+/** The most levels of objects in objects. */
 const MAX_LEVELS = 1000;
-/** Bytes that are read at once. */
+/** The most bytes that are read at once. */
 const PIECE = 2 ** 18;
 
 /**
- * What those are told apart by that are no plain objects or lists.
+ * The content by which objects other than plain objects and lists are compared.
  * @type {Record<string, (value: any) => unknown>}
  */
 const CONTENT = {
@@ -46,19 +46,19 @@ export const hashOf = (text) => hexOf(sha256.create().update(utf8ToBytes(text)))
 
 /**
  * The digest of a value that can be sent. The order of members does not count. A member that is
- * undefined is as absent: JSON drops it. Bytes count by their content, in whatever form they are,
- * bare or as `BinaryData`.
+ * undefined counts as absent: JSON drops it. Bytes count by their content, in any form, bare or as
+ * `BinaryData`.
  * @param {unknown} value any value is safe
- * @param {string} name what it is called in an error
- * @returns {string | Promise<string>} a promise where it has bytes, which rejects if some cannot be
- *   read
- * @throws {TypeError} that says why it has no digest: something in it has no content that can be
- *   compared, or it is too much
+ * @param {string} name its name in an error
+ * @returns {string | Promise<string>} a promise if the value has bytes; it rejects if some cannot
+ *   be read
+ * @throws {TypeError} with the reason if it has no digest: something in it has no content that can
+ *   be compared, or it is too large
  */
 export function digestOf(value, name) {
   let left = MAX_COST;
   /**
-   * The text of each object; of those that the current value is in, what stands for it.
+   * The text of each object; for the objects around the current value, a placeholder.
    * @type {Map<object, string>}
    */
   const known = new Map();
@@ -77,7 +77,7 @@ export function digestOf(value, name) {
    */
   const membersOf = (value) => {
     const keys = Object.keys(value).filter((key) => value[key] !== undefined);
-    // Those of a list are in order, and may be very many.
+    // The members of a list are in order, and may be very many.
     if (!Array.isArray(value)) keys.sort();
     const members = keys.map((key) => {
       count(key.length);
@@ -95,7 +95,7 @@ export function digestOf(value, name) {
    */
   const objectOf = (value) => {
     const binary = binaryOf(value);
-    // Texts have no such character: JSON writes it in another way.
+    // A JSON text has no such character: JSON escapes it.
     if (binary) return `\0${contents.push(binary.content) - 1}${membersOf(binary.data)}`;
     if (isRecord(value)) return membersOf(value);
     if (Array.isArray(value)) return `[${value.length}${membersOf(value)}]`;
@@ -119,7 +119,7 @@ export function digestOf(value, name) {
     }
     if (typeof value === 'function' || typeof value === 'symbol')
       return refuse(`(${typeof value}) cannot be compared`);
-    // BigInts are in hex, which takes linear time.
+    // BigInts are written in hexadecimal, which takes linear time.
     const simple = typeof value === 'bigint' ? `0x${value.toString(16)}` : value;
     const text = known.get(/** @type {any} */ (value)) ?? String(simple);
     count(text.length);
@@ -131,7 +131,7 @@ export function digestOf(value, name) {
 }
 
 /**
- * Reads them in pieces, each in a turn of its own.
+ * Reads the contents of bytes in pieces, each in a turn of its own.
  * @param {string} text
  * @param {any[]} contents
  */
@@ -147,7 +147,8 @@ async function withContents(text, contents) {
 }
 
 /**
- * Its content and the rest of `BinaryData`, in whatever form the bytes came; undefined for anything
+ * The content and the other members of `BinaryData`, in whatever form the bytes came; undefined for
+ * anything else.
  * else.
  * @param {any} value
  */

@@ -1,18 +1,18 @@
 /**
- * Lets messages in during long work. A loop that awaits only promises never returns to the event
- * loop, so it sees no cancel. In Chromium `scheduler.yield()` does not help either. Posting a
- * message to ourselves does.
+ * Keeps long work responsive. A loop that awaits only promises never returns to the event loop, so
+ * no cancel reaches it. In Chromium `scheduler.yield()` does not help either. Posting a message to
+ * the own thread does.
  */
 import { tell } from './development.js';
 
-/** How long a thread works before it returns to the event loop, in ms. */
+/** The longest slice of work before a thread returns to the event loop, in ms. */
 const SLICE = 8;
-/** Messages of a peer that are processed before timers and other connections get their turn. */
+/** Messages of one peer that are processed before timers and other connections get their turn. */
 export const MAX_MESSAGES_PER_TURN = 1024;
 
 /** When the next turn is due, in ms of `performance.now()`. */
 export let due = 0;
-/** The turn that everyone in this thread waits for, if any. @type {Promise<void> | undefined} */
+/** The pending turn, shared by all callers in this thread. @type {Promise<void> | undefined} */
 let turn;
 
 const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => void }} */ (
@@ -20,7 +20,7 @@ const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => v
 );
 
 /**
- * Calls something later, without the delay of timers.
+ * Calls a function later, without the delay of timers.
  * @param {() => void} callback called in a later turn of the event loop, after the messages that
  *   are queued
  */
@@ -52,9 +52,9 @@ export function breathe() {
 }
 
 /**
- * What handlers and tasks have as `breathe`: it returns to the event loop when a turn is due.
- * @param {string} name whose it is, to warn of one that does not await it
- * @param {() => void} stop throws once the work is to stop
+ * Makes the `breathe` of a handler or a task: it returns to the event loop when a turn is due.
+ * @param {string} name of the handler or task, for a warning if it does not await the promise
+ * @param {() => void} stop throws once the work must stop
  */
 export const breatherOf = (name, stop) => () => {
   stop();
@@ -63,7 +63,7 @@ export const breatherOf = (name, stop) => () => {
   const pause = breathe()?.then(() =>
     isAwaited ? stop() : tell((dev) => dev.warnOfHandler(name, 'hasty')),
   );
-  // Whoever awaits a promise, or hands it on, reads this of it.
+  // `await` and `Promise.resolve` read `constructor` of a promise.
   const get = () => (isAwaited = Promise);
   return pause && Object.defineProperty(pause, 'constructor', { get });
 };

@@ -1,21 +1,21 @@
 /**
- * Checks options that a program gave. What warns of names that nothing reads is loaded when there
- * is one.
+ * Checks the options that a program passes. The code that warns about unknown names is loaded when
+ * the first one is found.
  */
 import { tell } from './development.js';
 import { AbpError } from './errors.js';
 import { getOwn, isRecord } from './values.js';
 
 /**
- * The kinds of options in words, such as `a boolean or an object`, by their names. Texts of which
- * an option is one stand there in quotes: `"frames" or "none"`; `anything` is looked at elsewhere.
- * scripts/kinds.js writes what is declared as `Kinds<Type>`.
+ * The kinds of options in words, such as `a boolean or an object`, by their names. Quoted texts are
+ * the allowed values: `"frames" or "none"`. The value of `anything` is checked elsewhere.
+ * scripts/kinds.js writes the objects that are declared as `Kinds<Type>`.
  * @template [Options=any]
- * @template {string} [Others=never] names of those that are looked at where they are read
+ * @template {string} [Others=never] names of options that are checked where they are read
  * @typedef {Record<string, string | undefined>} Kinds
  */
 
-/** @typedef {{ signal?: AbortSignal, timeout?: number }} Ending What can end any call. */
+/** @typedef {{ signal?: AbortSignal, timeout?: number }} Ending Options that can end any call. */
 /** @type {Kinds<Ending>} */
 export const ENDING = { signal: 'an AbortSignal', timeout: 'a number' };
 
@@ -27,7 +27,7 @@ export const ENDING = { signal: 'an AbortSignal', timeout: 'a number' };
 function isOf(kind, value) {
   const type = typeof value;
   if (!kind || !value || kind === 'anything') return kind;
-  // Of another realm, or of a library.
+  // It may be from another realm, or from a library.
   if (kind === 'an AbortSignal') return value.addEventListener;
   if (type === 'object' && kind.includes('numbers')) return !misfit(value, {}, 'a number');
   if (type === 'number') return kind.includes('a number') && value >= 0;
@@ -35,17 +35,16 @@ function isOf(kind, value) {
 }
 
 /**
- * Finds an option that is not of its kind, or that nothing reads. What is falsy is taken for
- * absent.
+ * Finds an option that is not of its kind, or that has no kind. Falsy values count as absent.
  * @param {any} options
  * @param {Kinds} kinds
- * @param {string} [otherwise] the kind of those that have none
- * @returns {string | undefined} its name; `options` if these are none
+ * @param {string} [otherwise] the kind of options that have none
+ * @returns {string | undefined} its name; `options` if the value is not an options object
  */
 export function misfit(options, kinds, otherwise) {
   options = Object(options);
-  // A context has a signal. A signal in the place of options, as `addEventListener` has it, would
-  // be read as options without one.
+  // A context has a signal. A signal in place of options, as for `addEventListener`, would be read
+  // as options without one.
   if (!isRecord(options) && !('signal' in options)) return 'options';
   return Object.keys(options).find(
     (name) => !isOf(/** @type {string} */ (getOwn(kinds, name)) ?? otherwise, options[name]),
@@ -53,24 +52,24 @@ export function misfit(options, kinds, otherwise) {
 }
 
 /**
- * What is not what it must be.
- * @param {string} who whose it is
+ * The error of a value of the wrong kind.
+ * @param {string} who the function that takes it
  * @param {string} name
- * @param {string} what it must be
+ * @param {string} what the expected kind
  */
 export const mistyped = (who, name, what) =>
   new AbpError('INVALID_PARAMS', `${name} of ${who} must be ${what}`);
 
 /**
- * Whether a stream may have such a `highWaterMark`, or none.
+ * True if a value is a valid `highWaterMark`, or undefined.
  * @param {unknown} value
  */
 export const isHighWaterMark = (value) =>
   value === undefined || (typeof value === 'number' && value >= 1 && !(value % 1));
 
 /**
- * Throws unless a value is there, and of a kind.
- * @param {string} who whose it is
+ * Throws unless a value is present and of a kind.
+ * @param {string} who the function that takes it
  * @param {string} name
  * @param {string} kind
  * @param {unknown} value
@@ -80,9 +79,9 @@ export function requireOf(who, name, kind, value) {
 }
 
 /**
- * Throws if an option is null, NaN or false and that is not of its kind, for those who would not
- * take it for absent.
- * @param {string} who whose options they are
+ * Throws if an option is null, NaN or false and that is not of its kind: for options whose falsy
+ * values do not count as absent.
+ * @param {string} who the function that takes them
  * @param {object} options
  * @param {Kinds} kinds
  */
@@ -95,11 +94,11 @@ export function requireValues(who, options, kinds) {
 }
 
 /**
- * The error of a call behind whose params something else stands than options: `sum(1, 2)` was meant
- * as `sum([1, 2])`.
- * @param {string} who whose options they are
- * @param {string} form how it is written
- * @param {boolean} isMore whether it stands behind options
+ * The error of a call with another value than options after its params: `sum(1, 2)` instead of
+ * `sum([1, 2])`.
+ * @param {string} who the function that was called
+ * @param {string} form the correct form of the call
+ * @param {boolean} isMore whether the value follows options
  */
 export function formError(who, form, isMore) {
   const why = isMore
@@ -111,10 +110,10 @@ export function formError(who, form, isMore) {
 }
 
 /**
- * Throws it where it is due.
- * @param {string} who whose options they are
+ * Throws that error if the arguments after params are not options.
+ * @param {string} who the function that was called
  * @param {string} form
- * @param {any[]} rest what stands behind params
+ * @param {any[]} rest the arguments after params
  */
 export function requireForm(who, form, [options, ...more]) {
   const isMore = more.some((each) => each !== undefined);
@@ -122,12 +121,12 @@ export function requireForm(who, form, [options, ...more]) {
 }
 
 /**
- * Throws if an option is not of its kind, and warns of names that nothing reads: a misspelt
- * `signal` makes a call that cannot be stopped.
- * @param {string} who whose options they are
+ * Throws if an option is not of its kind, and warns about unknown names: a misspelt `signal` makes
+ * a call that cannot be stopped.
+ * @param {string} who the function that takes them
  * @param {any} options
  * @param {Kinds} kinds
- * @param {boolean} [isPart] whether something else reads the others
+ * @param {boolean} [isPart] whether other code reads the other options
  */
 export function requireOptions(who, options, kinds, isPart) {
   const name = misfit(options, kinds, 'anything');

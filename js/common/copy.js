@@ -1,18 +1,18 @@
 /**
- * Copies of values. Plain data is copied also where it stands behind proxies, such as reactive
- * state, which a clone refuses.
+ * Copies of values. Plain data is copied even behind proxies, such as reactive state, which
+ * `structuredClone` rejects.
  */
 import { safely } from './errors.js';
 import { isRecord, stringify } from './values.js';
 
-/** Objects in a value that are read: a proxy may have others for ever. */
+/** Objects that are read in one value: a proxy could have an endless number of them. */
 const MAX_COPIED = 2 ** 20;
 
 /**
- * Copies plain data by reading it, also behind a proxy, which a clone refuses. What is not plain
- * stays: a clone takes or refuses it.
+ * Copies plain data by reading it. Other values stay as they are, for `structuredClone` to take or
+ * reject.
  * @param {any} value
- * @param {Map<object, any>} [copies] of the objects in it
+ * @param {Map<object, any>} [copies] by original
  * @returns {any}
  */
 export function plainOf(value, copies = new Map()) {
@@ -20,7 +20,7 @@ export function plainOf(value, copies = new Map()) {
   if (!isList && !isRecord(value)) return value;
   if (copies.has(value)) return copies.get(value);
   if (copies.size > MAX_COPIED) throw new RangeError('It has too many objects');
-  // Without what all lists and objects inherit here, a `toJSON` for example.
+  // Without the members that all lists and objects inherit here, such as a `toJSON`.
   const copy = Object.setPrototypeOf(isList ? Array(value.length) : {}, null);
   copies.set(value, copy);
   for (const [key, member] of Object.entries(value)) copy[key] = plainOf(member, copies);
@@ -30,7 +30,7 @@ export function plainOf(value, copies = new Map()) {
 /**
  * Copies a value, or throws what `structuredClone` throws.
  * @param {unknown} value
- * @param {Transferable[]} [transfer] what of it is moved
+ * @param {Transferable[]} [transfer] the objects in it to move
  * @returns {any}
  */
 export function copyOf(value, transfer) {
@@ -42,7 +42,8 @@ export function copyOf(value, transfer) {
 }
 
 /**
- * A copy of what has to wait, whoever changes it meanwhile; what cannot be copied stays as it is.
+ * A copy of a value that has to wait, so that later changes do not matter; the value itself if it
+ * cannot be copied.
  * @template T
  * @param {T} value
  * @returns {T}
@@ -50,8 +51,8 @@ export function copyOf(value, transfer) {
 export const cloneOf = (value) => safely(() => copyOf(value), value);
 
 /**
- * Plain data as JSON.
+ * The JSON text of plain data.
  * @param {unknown} value
- * @returns {string} undefined if JSON has nothing for it
+ * @returns {string} undefined if JSON cannot represent it
  */
 export const plainText = (value) => stringify(plainOf(value));

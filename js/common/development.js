@@ -1,7 +1,4 @@
-/**
- * Loads the development part, which has the words for mistakes: in a program that has none nothing
- * of it is loaded.
- */
+/** Loads the part that reports mistakes. A program without mistakes does not load it. */
 import { loadPart } from './errors.js';
 
 /** @typedef {typeof import('../../parts/mistakes/index.js')} Mistakes */
@@ -10,13 +7,13 @@ import { loadPart } from './errors.js';
 export const development = () => loadPart(import('../../parts/mistakes/index.js'));
 
 /**
- * Has something said of a mistake, if what says it can be loaded.
+ * Reports a mistake, if the part that does so can be loaded.
  * @param {(dev: Mistakes) => void} say
  */
 export const tell = (say) => void development().then(say, () => {});
 
 /**
- * Warns of a mistake that would go unnoticed.
+ * Warns about a mistake that would otherwise go unnoticed.
  * @param {string} message what is wrong and what to do
  * @param {...unknown} details
  */

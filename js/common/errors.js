@@ -15,7 +15,7 @@
  */
 
 /**
- * @typedef {object} Told What a response says of its call.
+ * @typedef {object} Told The outcome of a call, as in its response.
  * @property {{ outcome?: import('../types/outcome.js').CallOutcome, report?: any }} [metadata]
  * @property {Promise<import('../types/outcome.js').CallFate>} [settled]
  */
@@ -26,13 +26,15 @@
  * @extends {Error}
  */
 export class AbpError extends Error {
-  /** The response that it stood in, if it is the error of a call. @type {Told | undefined} */
+  /**
+   * The response that contained this error, if it is the error of a call. @type {Told | undefined}
+   */
   #response;
 
   /**
    * @param {import('../types/errors.js').ErrorCode} code one of the protocol's codes, or your own
    * @param {string} message what was wrong and what to do
-   * @param {object} [more] what else the caller may be told
+   * @param {object} [more] further members of the error
    * @param {boolean} [more.retryable] whether the same request may succeed later, and can safely be
    *   made again (false)
    * @param {unknown} [more.details] anything that JSON can represent
@@ -44,11 +46,11 @@ export class AbpError extends Error {
     super(message, more);
     const { details, retryAfter, alternatives } = more;
     this.name = 'AbpError';
-    /** Which error it is: one of the protocol's codes, or an app's own. */
+    /** The code: one of the protocol's, or an app's own. */
     this.code = code;
-    /** Whether the same request may succeed later, and can safely be made again. */
+    /** True if the same request may succeed later, and can safely be made again. */
     this.retryable = more.retryable ?? false;
-    /** What else its author says of it. */
+    /** Further details from the author of the error. */
     if (details !== undefined) this.details = details;
     /** Ms to wait before the next attempt. */
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
@@ -57,8 +59,8 @@ export class AbpError extends Error {
   }
 
   /**
-   * What became of the work of the call that failed with this error, as `metadata.outcome` of its
-   * response. Of an error that no call threw, undefined.
+   * The outcome of the call that failed with this error, as `metadata.outcome` of its response.
+   * Undefined if the error is not that of a call.
    * @returns {import('../types/outcome.js').CallOutcome | undefined}
    */
   get outcome() {
@@ -66,7 +68,7 @@ export class AbpError extends Error {
   }
 
   /**
-   * What the handler of that call reported last: what it has applied, and what remains.
+   * The last report of that call's handler, for example of its completed and remaining work.
    * @returns {any}
    */
   get report() {
@@ -74,7 +76,7 @@ export class AbpError extends Error {
   }
 
   /**
-   * Where `outcome` is `running` or `unknown`: what becomes of the call, as `settled` of its
+   * If `outcome` is `running` or `unknown`: the later outcome of the call, as `settled` of its
    * response. The app is asked when this is first read.
    * @returns {Promise<import('../types/outcome.js').CallFate> | undefined}
    */
@@ -85,7 +87,7 @@ export class AbpError extends Error {
   /**
    * Makes an AbpError of an error object that a peer sent.
    * @param {ErrorObject} error as it arrived; any value is safe
-   * @param {Told} [response] the response of a call that it stood in
+   * @param {Told} [response] the response of a call that contains the error
    */
   static from(error, response) {
     const { code, message, ...more } = toErrorObject(error);
@@ -96,9 +98,8 @@ export class AbpError extends Error {
 }
 
 /**
- * Loads a part of this library that only some pages need. If that fails, what needs it fails, and
- * the next one tries again. Service workers have no `import()` at all: the error names the file
- * that loads no other.
+ * Loads a part of this library that only some pages need. After a failure the next caller tries
+ * again. Service workers have no `import()`: the error names the file that contains all parts.
  * @template T
  * @param {Promise<T>} loading what `import()` returned
  * @returns {Promise<T>} rejects with an AbpError
@@ -110,8 +111,8 @@ export const loadPart = (loading) =>
   });
 
 /**
- * Does something once, when it is first needed. If that fails, the next one tries again; who needs
- * it, handles that.
+ * Makes a function that runs `load` on its first call and shares the promise. After a failure the
+ * next call runs `load` again. The caller handles the error.
  * @template T
  * @param {() => Promise<T>} load
  * @returns {() => Promise<T>}
@@ -127,7 +128,7 @@ export function loadOnce(load) {
 
 /**
  * Throws unless the given members of an object are strings.
- * @param {string} needed begins the error's message: who needs what
+ * @param {string} needed the beginning of the error's message
  * @param {any} object any value is safe
  * @param {...string} keys
  */
@@ -137,8 +138,8 @@ export function requireTexts(needed, object, ...keys) {
 }
 
 /**
- * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot
- * become a string.
+ * Reads a value that may throw: a getter, a revoked proxy, an object that cannot be converted to a
+ * string.
  * @template T
  * @template [O=undefined]
  * @param {() => T} read
@@ -173,49 +174,51 @@ export function invokeReportingErrors(callback, ...args) {
 }
 
 /**
- * As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node
- * process.
+ * Reports an error as browsers report an uncaught one. Elsewhere it goes to the console: throwing
+ * it would end a Node process.
  * @param {unknown} error
  */
 export function reportError(error) {
   if (globalThis.reportError) globalThis.reportError(error);
-  // What was thrown may not even be printed.
+  // Even printing the thrown value may throw.
   else safely(() => console.error('abp-bridge: a callback failed:', error));
 }
 
-/** Values in an object that are told, and the length of lists and texts in it that are. */
+/** The most values of an object in a message, and the longest lists and texts. */
 const MAX_VALUES = 100;
 const MAX_LENGTH = 10_000;
-/** Errors within an error that are told. */
+/** The most errors within an error in a message. */
 const MAX_INNER = 5;
 
 /**
- * What a thrown value says, of whatever form it is: an error its message, and those of the errors
- * that are within it, as in an `AggregateError`; any other object its members as JSON.
+ * The message of any thrown value: an error's message, with those of the errors within it, as in an
+ * `AggregateError`; the members of any other object, as JSON.
  * @param {any} thrown
- * @param {number} [depth] of the errors that it is within
+ * @param {number} [depth] the number of errors around it
  * @returns {string}
  */
-function wordsOf(thrown, depth = 0) {
-  const said = thrown?.message || thrown || 'The operation failed';
-  // A peer's may have the same object in many places, and a sparse list may claim any length.
+function messageOf(thrown, depth = 0) {
+  const content = thrown?.message || thrown || 'The operation failed';
+  // A peer's value may have an object in many places, and a sparse list may claim any length.
   let left = MAX_VALUES;
   const part = (/** @type {string} */ _key, /** @type {any} */ value) => {
     if (left-- > 0 && !(value?.length > MAX_LENGTH)) return value;
   };
-  const words =
-    typeof said === 'object' && !said.stack
-      ? JSON.stringify(said, part).slice(0, MAX_REASON_LENGTH)
-      : String(said);
+  const text =
+    typeof content === 'object' && !content.stack
+      ? JSON.stringify(content, part).slice(0, MAX_REASON_LENGTH)
+      : String(content);
   const errors = thrown?.errors;
-  if (!Array.isArray(errors) || depth > 2) return words;
+  if (!Array.isArray(errors) || depth > 2) return text;
   const inner = errors
     .slice(0, MAX_INNER + 1)
-    .map((error, i) => (i < MAX_INNER ? wordsOf(error, depth + 1) : '…'));
-  return `${words}: ${inner.join('; ')}`;
+    .map((error, i) => (i < MAX_INNER ? messageOf(error, depth + 1) : '…'));
+  return `${text}: ${inner.join('; ')}`;
 }
 
-/** What browsers throw when the user or a policy says no, in the protocol's codes. */
+/**
+ * The protocol's codes for errors that browsers throw when the user or a policy denies something.
+ */
 const PERMISSION = /** @type {Record<string, any>} */ ({
   __proto__: null,
   NotAllowedError: 'PERMISSION_DENIED',
@@ -223,8 +226,8 @@ const PERMISSION = /** @type {Record<string, any>} */ ({
 });
 
 /**
- * Whether something has the protocol's own shape of an error. An object that is no error may leave
- * `retryable` out.
+ * True if a value has the form of the protocol's errors. `retryable` may be missing unless the
+ * value is an `Error`.
  * @param {any} thrown
  */
 export const isErrorObject = (thrown) =>
@@ -234,14 +237,14 @@ export const isErrorObject = (thrown) =>
   );
 
 /**
- * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes
+ * The protocol's error for any value that a handler threw. An error in the protocol's form passes
  * through.
  * @param {any} thrown
  * @returns {ErrorObject}
  */
 export const toErrorObject = (thrown) =>
   safely(() => {
-    const message = wordsOf(thrown);
+    const message = messageOf(thrown);
     if (!isErrorObject(thrown)) {
       const code = PERMISSION[thrown?.name];
       return { code: code ?? 'OPERATION_FAILED', message, retryable: !!code };
@@ -254,7 +257,7 @@ export const toErrorObject = (thrown) =>
   }) ?? toErrorObject('The thrown value cannot be read');
 
 /**
- * Whether a handler that threw says that its call was cancelled.
+ * True if a thrown value means that the handler's call was cancelled.
  * @param {any} thrown
  */
 export const saysCancelled = (thrown) =>
@@ -263,13 +266,13 @@ export const saysCancelled = (thrown) =>
   );
 
 /**
- * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
+ * True if an abort reason is a timeout, such as that of `AbortSignal.timeout()`.
  * @param {any} reason the signal's
  */
 export const saysTimeout = (reason) =>
   typeof reason === 'object' && safely(() => reason.name === 'TimeoutError');
 
-/** Characters of a reason that are sent; the rest is cut off. */
+/** The longest reason that is sent, in characters; the rest is cut off. */
 export const MAX_REASON_LENGTH = 1024;
 
 /**

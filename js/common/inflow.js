@@ -1,56 +1,56 @@
-/** The reader's side of a stream: the chunks that have come and were not read, and the end. */
+/** The reader's side of a stream: the unread chunks, and the end. */
 
 /**
- * A chunk, what it counts as, and the one that came after it.
+ * A chunk, its size, and the next chunk.
  * @typedef {{ value?: any, size?: any, next?: Chunk }} Chunk
  */
 
-/** What is read after the end. @type {() => IteratorResult<any>} */
+/** The result of reads after the end. @type {() => IteratorResult<any>} */
 const over = () => ({ done: true, value: undefined });
 
 /**
- * Chunks that are read one by one, as they come.
+ * An iterator over chunks that arrive one by one.
  * @template [T=any]
  * @implements {AsyncIterableIterator<T>}
  */
 export class Inflow {
-  /** The last chunk that was read: those that were not follow it. @type {Chunk} */
+  /** The last chunk that was read; the unread ones follow it. @type {Chunk} */
   #read = {};
-  /** The last one that has come. */
+  /** The last chunk that has arrived. */
   #last = this.#read;
   /**
-   * Who waits for the next chunk.
+   * The readers that wait for the next chunk.
    * @type {((result: IteratorResult<T> | Promise<IteratorResult<T>>) => void)[]}
    */
   #readers = [];
   /**
-   * Once nothing more comes: what the next reader gets, or what it throws.
+   * After the last chunk: returns or throws the result for the next reader.
    * @type {undefined | (() => IteratorResult<T>)}
    */
   #end;
   /**
-   * Whether the reader has left.
+   * True if the reader has left.
    * @protected
    */
   left = false;
 
   /**
-   * A chunk was read.
+   * Called when a chunk was read.
    * @protected
    * @param {number} _size
    */
   onRead(_size) {}
 
   /**
-   * The reader has left.
+   * Called when the reader has left.
    * @protected
    */
   onLeave() {}
 
   /**
-   * A chunk has come.
+   * Adds a chunk that has arrived.
    * @param {unknown} value
-   * @param {number} size what it counts as
+   * @param {number} size its size as the sender counts it
    */
   push(value, size) {
     if (this.left) return;
@@ -59,9 +59,9 @@ export class Inflow {
   }
 
   /**
-   * Nothing more comes.
+   * Ends the stream.
    * @protected
-   * @param {() => IteratorResult<T>} end gives the last result, or throws
+   * @param {() => IteratorResult<T>} end returns the last result, or throws
    */
   finish(end) {
     if (this.left) return;
@@ -74,7 +74,7 @@ export class Inflow {
     const chunk = this.#read.next;
     if (!chunk) {
       const end = this.#end ?? over;
-      // It is told once.
+      // The end is reported once.
       this.#end = over;
       return new Promise((resolve) => resolve(end()));
     }
@@ -86,9 +86,9 @@ export class Inflow {
   }
 
   /**
-   * The next chunk; at the end what the other side's generator returned.
-   * @returns {Promise<IteratorResult<T>>} rejects once if it failed, when what came before has been
-   *   read
+   * The next chunk; at the end the return value of the other side's generator.
+   * @returns {Promise<IteratorResult<T>>} if the stream failed, rejects once, after the chunks
+   *   before the failure have been read
    */
   next() {
     if (this.#read.next || this.#end) return Promise.resolve(this.#take());
@@ -96,7 +96,7 @@ export class Inflow {
   }
 
   /**
-   * Leaves the stream, as `break` does: what is still under way is cancelled.
+   * Leaves the stream, as `break` does: its call is cancelled if it still runs.
    * @param {any} [value]
    * @returns {Promise<IteratorResult<T>>}
    */

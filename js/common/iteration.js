@@ -1,6 +1,6 @@
 /**
- * What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by
- * chunk.
+ * Reads the stream that a handler returned to its end: an async iterable or a `ReadableStream`,
+ * chunk by chunk.
  */
 import { breathe } from './breathe.js';
 import { AbpError, saysCancelled, toErrorObject } from './errors.js';
@@ -9,38 +9,35 @@ import { copyOf } from './copy.js';
 import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
 
-/**
- * At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at
- * least 64.
- */
+/** The most bytes collected for a caller that reads no chunks. Each chunk counts as at least 64. */
 const MAX_COLLECTED = 2 ** 26;
 
-/** What a handler yields, chunk by chunk, until its call has ended. */
+/** Reads the chunks of a handler, one by one, until its call has ended. */
 export class Iteration {
   #iterator;
   /**
-   * Settles when the iterator has ended, once it was told to, with what that threw.
+   * Settles when the source has ended after `#close()`, with the error of its cleanup, if any.
    * @type {Promise<{ error: unknown } | void> | undefined}
    */
   #closing;
-  /** Whether what it gives as its end may come of being told to stop. */
+  /** True if the end of the source may be the effect of `stop()`. */
   #isCut = false;
-  /** Whether it was told to stop. */
+  /** True after `stop()`. */
   stopped = false;
 
-  /** @param {unknown} source what a handler returned */
+  /** @param {unknown} source the handler's return value */
   constructor(source) {
     this.#iterator = iteratorOf(source);
   }
 
   /**
-   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run;
-   * also what that throws.
-   * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited
-   *   for before the next chunk is made
-   * @returns {Promise<{ returned: boolean, value?: unknown, isPartial?: boolean }>} what the source
-   *   returned; `returned` is false if it was stopped before its end, and its `finally` has run;
-   *   `isPartial` if it was stopped after its end, of which nobody had read
+   * Takes all chunks. Throws errors of the source and of `take`, after the source's `finally` has
+   * run, and errors of that `finally`.
+   * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is
+   *   awaited before the next chunk is made
+   * @returns {Promise<{ returned: boolean, value?: unknown, isPartial?: boolean }>} the return
+   *   value of the source; `returned` is false if it was stopped before its end, and its `finally`
+   *   has run; `isPartial` is true if it was stopped after its end, but before the end was read
    */
   async run(take) {
     let broken;
@@ -50,7 +47,7 @@ export class Iteration {
         if (done && !this.#isCut) return { returned: true, value };
         if (done || this.stopped) break;
         try {
-          // Most chunks need not be waited for.
+          // Most chunks need no wait.
           const taken = take(value);
           if (taken) await taken;
         } catch (error) {
@@ -59,7 +56,7 @@ export class Iteration {
         }
       }
     } finally {
-      // The source's own end is part of it.
+      // The source's `finally` is part of it.
       broken = await this.#closing;
     }
     if (broken) throw broken.error;
@@ -68,7 +65,7 @@ export class Iteration {
   }
 
   /**
-   * Nobody waits for chunks any more: the source ends where it waits, in `yield`.
+   * Stops reading: the source ends where it waits, in `yield`.
    * @param {unknown} [reason]
    */
   stop(reason) {
@@ -83,7 +80,7 @@ export class Iteration {
   #close(reason) {
     this.#closing ??= Promise.resolve()
       .then(() => {
-        // A generator comes to its own end before it takes this; others end what is read.
+        // A generator reaches its own end before it takes this; other sources cut off the read.
         this.#isCut =
           this.#iterator[Symbol.toStringTag] !== 'AsyncGenerator' && 'return' in this.#iterator;
         return this.#iterator.return?.(reason);
@@ -100,8 +97,8 @@ export class Iteration {
 }
 
 /**
- * What ends a stream with a chunk that cannot be sent.
- * @param {unknown} error why it cannot
+ * The error that ends a stream whose chunk cannot be sent.
+ * @param {unknown} error the reason
  */
 export const chunkUnsent = (error) =>
   new AbpError(
@@ -110,8 +107,8 @@ export const chunkUnsent = (error) =>
   );
 
 /**
- * The chunks of a source whose caller reads none, up to 64 MiB, as they were when the source gave
- * them.
+ * Collects the chunks of a source for a caller that reads none, up to 64 MiB, as copies of their
+ * state when the source yielded them.
  */
 export class Collection {
   /** @type {unknown[]} */
@@ -120,7 +117,8 @@ export class Collection {
 
   /**
    * @param {unknown} chunk
-   * @returns {Promise<void> | undefined} lets a cancel in now and then
+   * @returns {Promise<void> | undefined} resolves after a turn of the event loop, now and then, so
+   *   that a cancel can arrive
    */
   add(chunk) {
     this.#left -= Math.max(64, sizeOf(chunk));

@@ -3,8 +3,8 @@
  * browser can iterate.
  * @param {any} source
  * @returns {{ next(): Promise<IteratorResult<unknown>>, return?(reason?: unknown): unknown,
- *   [Symbol.toStringTag]?: string, isDone?: boolean }} `isDone`: a stream that has been read to its
- *   end, and was not told to end
+ *   [Symbol.toStringTag]?: string, isDone?: boolean }} `isDone`: a stream was read to its end, and
+ *   was not cancelled
  */
 export function iteratorOf(source) {
   if (source[Symbol.toStringTag] === 'Generator') return asAsync(source);

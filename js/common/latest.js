@@ -2,20 +2,22 @@ import { inAnotherTurn } from './breathe.js';
 import { invokeReportingErrors } from './errors.js';
 import { cloneOf } from './copy.js';
 
-/** How long a report waits for the end of a turn, in ms: code that computes may not let it end. */
+/**
+ * The longest wait of a report for the end of a turn, in ms: code that computes may not let it end.
+ */
 const LONGEST = 50;
 
 /**
- * Sends the latest of what is reported more often than anybody can read: in each turn of the event
- * loop the first report at once, and when it is over the last one.
+ * Limits frequent reports. In each turn of the event loop it sends the first report at once, and
+ * the last one when the turn is over.
  * @template T
  * @param {(report: T) => void} send
  */
 export function latestOf(send) {
-  /** @type {T | undefined} what waits */
+  /** @type {T | undefined} the waiting report */
   let last;
   let until = 0;
-  /** Sends what waits: also for who will not report any more. */
+  /** Sends the waiting report now. */
   const flush = () => {
     const report = last;
     last = undefined;

@@ -1,2 +1,2 @@
-/** What is marked to be moved with a value. @type {WeakMap<object, Transferable[]>} */
+/** The objects to move with a marked value. @type {WeakMap<object, Transferable[]>} */
 export const marked = new WeakMap();

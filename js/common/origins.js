@@ -1,11 +1,11 @@
-/** Exact origins: no wildcards and no patterns, only what `event.origin` can be equal to. */
+/** Exact origins: no wildcards and no patterns, only values that `event.origin` can have. */
 import { AbpError } from './errors.js';
 
 /**
- * Normalises an origin to the form of `event.origin`. Takes whatever `URL` takes that names an
- * origin and nothing more.
+ * Normalises an origin to the form of `event.origin`. Accepts any URL that consists of an origin
+ * only.
  * @param {unknown} text such as `'https://app.example:8443'`
- * @returns {string | undefined} undefined if the text is not one
+ * @returns {string | undefined} undefined if the text is not an origin
  */
 export function originOf(text) {
   if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
@@ -15,10 +15,10 @@ export function originOf(text) {
 }
 
 /**
- * The same, of a text that must be one.
+ * The same, for a text that must be an origin.
  * @param {unknown} text
- * @param {string} [meant] an origin that may be meant, for the error's message
- * @returns {string} the origin; throws INVALID_PARAMS if the text is not one
+ * @param {string} [meant] an example for the error's message
+ * @returns {string} the origin; throws INVALID_PARAMS if the text is not an origin
  */
 export function exactOrigin(text, meant = 'https://app.example') {
   const origin = originOf(text);

@@ -1,6 +1,6 @@
 /**
- * Parts that the shim uses and names no file of: the entry that leads here (parts/main) says what
- * makes or loads each.
+ * The parts that the shim uses without naming their files. The entry of the package (parts/main)
+ * sets a function for each.
  * @type {import('../types/parts.js').Parts}
  */
 export const parts = /** @type {any} */ ({});

@@ -1,4 +1,4 @@
-/** What a handler says of its work, for when that does not succeed. */
+/** The report of a handler about its work, for a call that does not succeed. */
 import { safely } from './errors.js';
 import { copyOf, plainText } from './copy.js';
 import { parse } from './values.js';
@@ -7,10 +7,10 @@ import { parse } from './values.js';
 const MAX_REPORT = 4096;
 
 /**
- * A copy of what a handler says.
+ * A copy of a handler's report.
  * @param {unknown} said
- * @param {unknown} [name] of the handler, whose report this is: the console says if it cannot be
- *   kept. An old one would be wrong by then
+ * @param {unknown} [name] the handler's name, if this is its report: the console shows an error if
+ *   the report cannot be kept, since the previous one would be outdated
  * @returns {any} undefined if it is not JSON, or too long
  */
 export function keptReport(said, name) {

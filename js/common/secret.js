@@ -1,3 +1,3 @@
-/** 128 random bits, as a text. */
+/** 128 random bits, as text. */
 export const secret = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join('-');

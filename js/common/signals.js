@@ -3,7 +3,7 @@
  * closure is needed.
  */
 
-/** In Node, which warns of a leak when a signal has more than ten listeners. */
+/** Set in Node, which warns of a leak when a signal has more than ten listeners. */
 const { setMaxListeners } =
   /** @type {any} */ (globalThis).process?.getBuiltinModule?.('node:events') ?? {};
 
@@ -14,7 +14,7 @@ const { setMaxListeners } =
  */
 export function onAbort(signal, record) {
   signal?.addEventListener('abort', record, { once: true });
-  // Any number of calls may share a signal. Signals from elsewhere (jsdom, say) are not Node's
+  // Any number of calls may share a signal. Signals of jsdom, for example, are not Node's
   // EventTargets.
   if (setMaxListeners && signal instanceof EventTarget) setMaxListeners(0, signal);
 }
@@ -29,7 +29,7 @@ export const offAbort = (signal, record) => signal?.removeEventListener('abort',
 /**
  * Makes a controller that aborts when a signal does.
  * @param {AbortSignal | undefined} signal
- * @param {unknown} [reason] what it gives as its reason (the signal's)
+ * @param {unknown} [reason] its reason (default: the signal's)
  * @returns {{ controller: AbortController, release: () => void }} `release` stops listening to the
  *   signal
  */
@@ -42,16 +42,15 @@ export function followSignal(signal, reason) {
 }
 
 /**
- * Where a pool has put a map into the realm, a `WeakMap<AbortSignal, { grace?: number }>`. It is
- * given the signals of handlers, with the limits of their connections. A page may have several
- * copies of this library, and the signal of one may stop the pool of another. What the map holds
- * must not change: copies of other versions read it.
+ * The key under which a pool puts a map into the realm, a `WeakMap<AbortSignal, { grace?: number
+ * }>`. The map holds the signals of handlers, with the limits of their connections. A page may have
+ * several copies of this library, and the signal of one may stop the pool of another. The format of
+ * the map must not change: copies of other versions read it.
  */
 export const LIMITS = Symbol.for('abp-bridge.limits');
 
 /**
- * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the
- * other side gave.
+ * Makes the `signal.reason` of a handler: always an AbortError, with the reason of the other side.
  * @param {string} [reason] its message
  */
 export const abortError = (reason) =>

@@ -1,12 +1,12 @@
 /** Finds the name that was probably meant. */
 
-/** Edits between names that may be the same: a letter too many, one missing, or another one. */
+/** Edits between names that may be the same: an added, a missing or a replaced letter. */
 const MAX_EDITS = 2;
 /** Characters of the longest name that is compared. */
 const MAX_COMPARED_LENGTH = 64;
 
 /**
- * Whether one text becomes another with so many edits.
+ * True if so many edits turn one text into the other.
  * @param {string} a
  * @param {string} b
  * @param {number} edits

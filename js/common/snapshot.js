@@ -1,33 +1,30 @@
-/**
- * Values as they are now: what arrives on the other side is the value as it was when it was given.
- */
+/** Decides how a value can wait to be sent, so that it arrives as it was when it was passed in. */
 import { isRecord } from './values.js';
 
-/** The shape of a value of which a JSON text, read again, is the same. It may wait as text. */
+/** A value whose JSON text, when read, gives the same value. It may wait as text. */
 export const TEXT = 2;
-/** Of one that may wait as a copy. */
+/** A value that may wait as a copy. */
 export const SMALL = 1;
-/** Of one that is sent at once. */
+/** A value that is sent at once. */
 export const LARGE = 0;
 
-/** Members of a value that waits as a copy. */
+/** The most members of a value that waits as a copy. */
 const MAX_COPIED = 64;
-/** Members of a larger value that are looked at. */
+/** The most members of a larger value that are visited. */
 const MAX_VISITED = 2 ** 20;
 /**
- * Levels of objects in objects. What is deeper arrives as `null` in some browsers, and nobody is
- * told.
+ * Levels of objects in objects. In some browsers deeper levels arrive as `null`, without an error.
  */
 const MAX_LEVELS = 1000;
-/** How much of a value may wait as text: characters, and 8 for each member. */
+/** The most text of a value that may wait as text: characters, and 8 for each member. */
 const MAX_TEXT = 2048;
-/** Objects in a value that are compared one by one: for a few that is quicker than a set. */
+/** Objects in a value that are compared one by one: for a few that is faster than a set. */
 const FEW = 32;
 
 /**
- * What is known of a value.
+ * The findings about a value.
  * @typedef {object} Look
- * @property {number} room that text still has
+ * @property {number} room characters left for text
  * @property {number} visited members
  * @property {boolean} isSmall
  * @property {boolean} isText
@@ -36,8 +33,8 @@ const FEW = 32;
  */
 
 /**
- * How a value may wait to be sent. As text may wait strings, numbers, booleans and null, in plain
- * objects and lists that are nowhere twice.
+ * Decides how a value can wait. Strings, numbers, booleans and null may wait as text, in plain
+ * objects and lists without repeated objects.
  * @param {unknown} value reading it may throw
  * @returns {typeof TEXT | typeof SMALL | typeof LARGE}
  * @throws {RangeError} if it is too deep
@@ -52,7 +49,7 @@ export function shapeOf(value) {
 }
 
 /**
- * Looks at the members of an object.
+ * Visits the members of an object.
  * @param {any} object
  * @param {Look} look
  * @param {number} level
@@ -66,12 +63,12 @@ function visit(object, look, level) {
   if (look.met.length < FEW) look.met.push(object);
   else (look.all ??= new Set(look.met)).add(object);
   const isList = Array.isArray(object);
-  // Of another realm, or of a library.
+  // It may be from another realm, or from a library.
   const isPlain = isList || Object.getPrototypeOf(object) === Object.prototype || isRecord(object);
   look.isSmall &&= isPlain;
   if (ArrayBuffer.isView(object)) return;
   const names = Object.keys(object);
-  // A list may have holes, or members of other names, which come last.
+  // A list may have holes, or other members, which come last.
   const { length } = names;
   const isWhole =
     !isList || (length === object.length && (!length || names[length - 1] === `${length - 1}`));

@@ -6,12 +6,12 @@
 import { abortError } from './signals.js';
 
 /**
- * Whether threads can share memory: always in Node, and in pages that are cross-origin isolated.
+ * True if threads can share memory: always in Node, and in pages that are cross-origin isolated.
  */
 const isShareable = () =>
   typeof SharedArrayBuffer === 'function' && globalThis.crossOriginIsolated !== false;
 
-/** Says to code that never returns to the event loop whether its call is cancelled. */
+/** Shows code that never returns to the event loop whether its call is cancelled. */
 export class Token {
   /** This token's own word, and those bound to it. @type {Uint32Array[]} */
   #words;
@@ -35,8 +35,8 @@ export class Token {
   }
 
   /**
-   * Whether the call is cancelled. It costs one read of memory, so a loop may check every few
-   * hundred rounds.
+   * True if the call is cancelled. Reading it costs one read of memory, so a loop may check every
+   * few hundred rounds.
    */
   get cancelled() {
     return Atomics.load(this.word, 0) !== 0;
@@ -65,7 +65,7 @@ export class Token {
   }
 
   /**
-   * One more word to set.
+   * Adds a word to set.
    * @param {Uint32Array} word
    */
   add(word) {

@@ -15,14 +15,14 @@ export function transfer(value, transferables) {
 }
 
 /**
- * The objects that were marked to be moved with a value.
- * @param {unknown} value the value that `transfer` got
+ * The objects that `transfer` marked to be moved with a value.
+ * @param {unknown} value the value passed to `transfer`
  */
 export const markedTransfer = (value) => marked.get(/** @type {object} */ (value));
 
 /**
- * Whether a handler streams what it returned: an async iterable, a generator or a `ReadableStream`,
- * of this realm, another or a library. What is marked to be moved is moved as a whole.
+ * True if a handler streams its return value: an async iterable, a generator or a `ReadableStream`,
+ * of this realm, another one or a library. A value marked by `transfer` is moved as a whole.
  * @param {unknown} value
  */
 export const isStream = (value) =>
@@ -34,7 +34,7 @@ export const isStream = (value) =>
   !marked.has(value);
 
 /**
- * Ends what is streamed and will not be read.
+ * Ends a stream that will not be read.
  * @param {any} source if there is one
  */
 export const endUnread = (source) =>
@@ -43,7 +43,7 @@ export const endUnread = (source) =>
     .catch(() => {});
 
 /**
- * Whether a handler is a generator, async or not: calling it runs no line of it.
+ * True if a handler is a generator, async or not: calling it runs none of its code.
  * @param {any} handler
  */
 export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.toStringTag]);
@@ -52,9 +52,9 @@ export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.
 const MAX_SEARCHED_MEMBERS = 64;
 
 /**
- * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be
- * the value itself or up to three levels inside it.
- * @param {unknown} value what is about to be sent
+ * The objects to move: the marked ones, or else the buffers of `BinaryData`, which may be the value
+ * itself or up to three levels inside it.
+ * @param {unknown} value the value that is about to be sent
  * @returns {Transferable[] | undefined} undefined if there are none
  */
 export const transferOf = (value) =>

@@ -1,6 +1,6 @@
-/** Reading values that come from outside. */
+/** Reads values that come from outside. */
 
-/** What is absent: many share it, and nobody changes it. @type {any} */
+/** A shared empty object for absent values; do not change it. @type {any} */
 export const EMPTY = Object.freeze({});
 
 /**
@@ -10,7 +10,7 @@ export const EMPTY = Object.freeze({});
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
 /**
- * An own property, so that nothing inherited is taken for something that a peer sent.
+ * An own property: an inherited one did not come from the peer.
  * @param {unknown} object
  * @param {string} key
  * @returns {unknown}
@@ -20,13 +20,13 @@ export const getOwn = (object, key) =>
 
 /**
  * @param {unknown} value
- * @returns {string | undefined} undefined if it is no text
+ * @returns {string | undefined} undefined if it is not a string
  */
 export const textOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /**
- * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may
- * have too many members to go through.
+ * True if a value is a plain object of any realm, and not a list, text or bytes, which may have too
+ * many members to visit.
  * @param {unknown} value
  * @returns {value is object}
  */
@@ -37,8 +37,8 @@ export function isRecord(value) {
 }
 
 /**
- * The own members of an object of any class, and nothing that it inherits. A list has none, and
- * neither has what cannot be read.
+ * The own members of an object of any class, without inherited ones. Empty for a list, and for an
+ * object that cannot be read.
  * @param {unknown} value
  * @returns {any}
  */
@@ -52,7 +52,7 @@ export function ownMembers(value) {
 }
 
 /**
- * The members of an object that a peer sent; none if it is not a plain object or cannot be read.
+ * The members of an object from a peer; empty if it is not a plain object or cannot be read.
  * @param {unknown} value
  * @returns {any}
  */
@@ -64,12 +64,12 @@ export function copyRecord(value) {
   }
 }
 
-/** As they were when this was loaded: whatever a page makes of them later. */
+/** The original functions, even if the page replaces them later. */
 export const { parse, stringify } = JSON;
 
 /**
- * The first elements of a list that a peer sent. A sparse list may claim any length, so never go
- * through all of it.
+ * The first elements of a list from a peer. A sparse list may claim any length, so never iterate
+ * over all of it.
  * @param {unknown} list any value
  * @param {number} max how many elements to take
  * @returns {any[]} empty if it is not a list

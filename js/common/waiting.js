@@ -1,8 +1,8 @@
-/** Waiting for what a signal may cut short. */
+/** Waits that a signal can end early. */
 import { offAbort, onAbort } from './signals.js';
 
 /**
- * Does something when a signal fires, or at once if it has.
+ * Calls a function when a signal fires, or at once if it has fired.
  * @param {AbortSignal | undefined} signal the signal, if there is one
  * @param {() => void} act what to do
  * @returns {() => void} stops listening to the signal

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 746946;
+export const ABI = 1498975472;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -163,7 +163,7 @@ export const TYPE_INITIALIZE_RESULT = 'initialize-result';
 export const TYPE_SHUTDOWN = 'shutdown';
 export const TYPE_CHUNK = 'bridge/chunk';
 
-/** Where the fields of abp_action lie, in bytes. */
+/** The offsets of the fields of abp_action, in bytes. */
 export const ACTION_KIND = 0;
 export const ACTION_ARG = 4;
 export const ACTION_CALL = 8;
@@ -175,7 +175,7 @@ export const ACTION_CHUNKS = 32;
 export const ACTION_FATE = 36;
 export const ACTION_NUMBER = 40;
 
-/** Where the fields of abp_body lie, in bytes. */
+/** The offsets of the fields of abp_body, in bytes. */
 export const BODY_NAME = 0;
 export const BODY_PAYLOAD = 8;
 export const BODY_ID = 16;
@@ -185,7 +185,7 @@ export const BODY_REPEATS = 40;
 export const BODY_TIMEOUT_MS = 48;
 export const BODY_INPUT = 52;
 
-/** Where the fields of abp_config lie, in bytes. */
+/** The offsets of the fields of abp_config, in bytes. */
 export const CONFIG = {
   role: 0,
   seed: 4,
@@ -206,7 +206,7 @@ export const CONFIG = {
   streamBytes: 76,
 };
 
-/** By abp_fate, as they stand on the wire. */
+/** By abp_fate, as on the wire. */
 export const FATES = /** @type {any[]} */ ([
   'none',
   'unstarted',
@@ -218,12 +218,12 @@ export const FATES = /** @type {any[]} */ ([
 ]);
 
 /**
- * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * A configuration, as JavaScript fills it in; absent fields take their defaults.
  * @typedef {Partial<Record<keyof typeof CONFIG, number> & { role: Role }>} Config
  */
 
 /**
- * What the module exports; wasm/abp_boundary.c says what each means.
+ * The exports of the module; wasm/abp_boundary.c describes them.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize

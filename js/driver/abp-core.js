@@ -1,6 +1,6 @@
 /**
- * ABP's core: an endpoint, the text that crosses, whose meaning is not known here, and the numbers
- * that say what responses say.
+ * The core of ABP: an endpoint, the messages that it reads and prints as text, and responses as
+ * numbers.
  */
 import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
@@ -10,7 +10,7 @@ import { safely } from '../common/errors.js';
 import { plainText } from '../common/copy.js';
 import { EMPTY, getOwn, limitOf, ownMembers, parse } from '../common/values.js';
 
-/** The messages that say of a call what it is or became. @type {unknown[]} */
+/** The messages that start calls and questions, and those that end them. @type {unknown[]} */
 const OF_CALLS = [abp.TYPE_CALL, abp.TYPE_CALL_RESULT, abp.TYPE_QUESTION, abp.TYPE_ANSWER];
 
 /** @type {CoreModule<abp.Exports>} */
@@ -21,8 +21,8 @@ const module = new CoreModule(
 );
 
 /**
- * Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. See
- * {@link CoreModule.load}.
+ * Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. See {@link
+ * CoreModule.load}.
  */
 export const ready = () => module.load();
 
@@ -31,24 +31,25 @@ export const ready = () => module.load();
  * @property {number} [maxCalls] calls in flight in each direction (4096)
  * @property {number} [maxConcurrent] handlers running at once; more calls wait their turn
  *   (maxCalls)
- * @property {number} [remembered] finished calls whose fate can still be asked for (1024)
- * @property {number} [rememberFor] and for how long, in ms (300000)
+ * @property {number} [remembered] finished calls that are remembered (1024)
+ * @property {number} [rememberFor] how long they are remembered, in ms (300000)
  * @property {number} [grace] ms that a cancel waits for its call to end (app 3000, agent 5000)
  * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
  * @property {number} [maxControlLength] bytes of a control message (1048576)
- * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life
+ * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign
  *   (15000)
- * @property {number} [probe] agent: ms that an app without a heartbeat may take to say whether it
- *   still knows the session, once there is a reason to ask (10000)
- * @property {number} [streamChunks] chunks of a stream that may be under way and not read (64)
- * @property {number} [streamBytes] and bytes (1048576)
- * @property {number} [firstNumber] the number of the first call made here (1); for tests of what
- *   comes after 2^31
+ * @property {number} [probe] agent: ms that an app without a heartbeat may take to answer when it
+ *   is asked whether it still has the session (10000)
+ * @property {number} [streamChunks] chunks of a stream that may be sent before they are read (64)
+ * @property {number} [streamBytes] bytes of a stream that may be sent before they are read
+ *   (1048576)
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of numbers
+ *   beyond 2^31
  */
 
 /**
- * What a message says: `value` is a value of its payload.
- * @typedef {object} Said
+ * The content of a message: `value` is a value of its payload.
+ * @typedef {object} Content
  * @property {string} [name]
  * @property {unknown} [progress]
  * @property {string} [idempotencyKey]
@@ -58,27 +59,27 @@ export const ready = () => module.load();
  */
 
 /**
- * Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name
+ * Offset in the scratch, in bytes, of the JSON of a member of the handshake; the member's name
  * comes first.
  */
 const DESCRIPTION_AT = 32;
 
 /**
- * The texts of errors, by their numbers, once a response was read or composed.
+ * The texts of errors, by number. Filled when a response is first read or composed.
  * @type {{ code: string, message: string }[]}
  */
 const errors = [];
-/** Their numbers, by their codes. @type {Map<unknown, number>} */
+/** The numbers of errors, by code. @type {Map<unknown, number>} */
 const numbers = new Map();
 /**
- * What the core has said of failures, by the numbers that it was given: it says the same each time.
+ * A cache of the failures that the core has computed, by their arguments.
  * @type {Map<number, abp.Failure>}
  */
 const failures = new Map();
 const MAX_FAILURES = 256;
 
 /**
- * One endpoint in the core.
+ * An endpoint in the core.
  * @extends {Core<'abp_endpoint', abp.Exports, abp.Config>}
  */
 export class AbpCore extends Core {
@@ -86,9 +87,9 @@ export class AbpCore extends Core {
   #role;
 
   /**
-   * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app:
-   *   whether a new `initialize` replaces the session. `foreign`: whether what it calls is not
-   *   ours, which then decides what becomes of a cancel
+   * @param {abp.Config} config absent limits take their defaults. `restart`, for an app: 1 if a new
+   *   `initialize` replaces the session. `foreign`: 1 if the handlers pass calls on to a foreign
+   *   app, which decides whether a cancel succeeds
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
    */
   constructor(config, tap) {
@@ -100,14 +101,14 @@ export class AbpCore extends Core {
   /**
    * Writes a message to the scratch, without its values.
    * @param {unknown} message
-   * @param {unknown} payload of which members are values
+   * @param {unknown} payload its members may be values
    * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be read
    */
   writeText(message, payload) {
-    // A getter or a proxy may throw, and it is often written while the core takes an input.
+    // A getter or a proxy may throw, and this often runs during an input of the core.
     const write = (/** @type {boolean} */ isCut) =>
       safely(() => this.write(textOf(message, payload, this.#maxControlLength, isCut)));
-    // No call is lost because of what else is said of it.
+    // A call must not be lost because its other members are too large: write them shortened.
     const isOfCall = () => OF_CALLS.includes(safely(() => getOwn(message, 'type')));
     return write(false) ?? (isOfCall() ? write(true) : undefined) ?? 0;
   }
@@ -125,8 +126,8 @@ export class AbpCore extends Core {
   }
 
   /**
-   * What the core has printed.
-   * @param {number} at where; 0 if memory was short
+   * Reads a message that the core has printed.
+   * @param {number} at its address; 0 if memory was short
    */
   #printed(at) {
     if (!at) throw outOfMemory();
@@ -140,7 +141,7 @@ export class AbpCore extends Core {
 
   /**
    * The parts of the call, the question or the notification that was received.
-   * @param {unknown} payload of its message
+   * @param {unknown} payload the payload of its message
    */
   received(payload) {
     const { u32 } = this.instance;
@@ -150,7 +151,7 @@ export class AbpCore extends Core {
     /** @param {number} field */
     const text = (field) =>
       word(field) ? this.instance.read(word(field), word(field + 4)) : undefined;
-    /** @param {number} field whose text is never empty */
+    /** @param {number} field a field whose text is never empty */
     const json = (field) => parse(text(field) ?? 'null') ?? undefined;
     const place = text(abp.BODY_PAYLOAD);
     return {
@@ -166,17 +167,17 @@ export class AbpCore extends Core {
 
   /**
    * Prints a message that has a value.
-   * @param {Said} said what is in it
+   * @param {Content} content
    * @param {abp.Kind} kind of the action; `REPORT` for progress, `NOTIFY` for a notification
    * @param {abp.Handle} [call]
    * @param {[number, number]} [amount] chunks and bytes
-   * @returns {any} undefined if there is nothing to be said any more
+   * @returns {any} undefined if there is no message to send any more
    */
-  print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
-    const { name, progress, idempotencyKey, about, input, value } = said;
-    // A token that is no JSON counts as none: the id of the call names its progress.
+  print(content, kind, call = 0, [chunks, bytes] = [0, 0]) {
+    const { name, progress, idempotencyKey, about, input, value } = content;
+    // A token that JSON cannot represent counts as absent: then the call's id names its progress.
     const values = [progress, idempotencyKey, about].map((part) => safely(() => plainText(part)));
-    // Progress is put into the message that names it.
+    // The progress is added later, to the message that has its token.
     const whole = kind === abp.REPORT ? '{}' : '0';
     let end = 0;
     const lengths = /** @type {[number, number, number, number, number]} */ (
@@ -203,13 +204,13 @@ export class AbpCore extends Core {
     for (let number = 0; number < abp.ERROR_COUNT; number++) {
       const code = instance.readTerminated(x.error_name(number));
       errors.push({ code, message: instance.readTerminated(x.error_message(number)) });
-      // Some have one code.
+      // Some errors share a code.
       if (!numbers.has(code)) numbers.set(code, number);
     }
   }
 
   /**
-   * What a response says of its call, as a number.
+   * The outcome in a response, as a number.
    * @param {unknown} response any value; undefined if there is none
    * @returns {abp.Response}
    */
@@ -225,7 +226,7 @@ export class AbpCore extends Core {
     if (typeof success === 'boolean') packed |= abp.RESPONSE_FORMED;
     if (success === true) packed |= abp.RESPONSE_SUCCEEDS;
     if (cancelled === true) packed |= abp.FAILURE_CANCELLED;
-    // Some languages write null for what is absent.
+    // Some languages write null for absent members.
     if (error !== undefined && error !== null) packed |= abp.RESPONSE_FAILS;
     if (isCoded) packed |= abp.RESPONSE_CODED;
     if (retryable === true) packed |= abp.FAILURE_RETRYABLE;
@@ -234,15 +235,15 @@ export class AbpCore extends Core {
   }
 
   /**
-   * What is said of a call that ended without success.
+   * The response of a call that ended without success.
    * @param {abp.Kind} kind of the action
    * @param {number} arg of the action
    * @param {abp.Fate} fate
    * @param {object} [more]
    * @param {any} [more.given] the response of its handler, or of the peer
-   * @param {abp.Response} [more.packed] what that says, if it is known
+   * @param {abp.Response} [more.packed] its outcome as a number, if it is known
    * @param {string} [more.reason] why it was cancelled, if this side has cancelled it
-   * @param {boolean} [more.expired] whether that is that time ran out
+   * @param {boolean} [more.expired] whether the reason is a timeout
    * @param {boolean} [more.repeatable] whether its capability may run twice
    * @returns {any} the response
    */
@@ -253,12 +254,12 @@ export class AbpCore extends Core {
     { given, packed = this.packResponse(given), reason, expired, repeatable } = {},
   ) {
     const { x, pointer } = this;
-    const how =
+    const flags =
       (expired ? 1 : 0) | (repeatable ? 2 : 0) | (reason === undefined ? 0 : reason ? 12 : 4);
-    const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + how) * 2 + this.#role;
+    const key = ((((packed * 32 + kind) * 32 + arg) * 8 + fate) * 16 + flags) * 2 + this.#role;
     let failure = failures.get(key);
     if (failure === undefined) {
-      failure = x.failure(pointer, kind, arg, fate, packed, how);
+      failure = x.failure(pointer, kind, arg, fate, packed, flags);
       if (failures.size === MAX_FAILURES) failures.clear();
       failures.set(key, failure);
     }
@@ -269,7 +270,7 @@ export class AbpCore extends Core {
   }
 
   /**
-   * The response that says this.
+   * Makes the response of a failure.
    * @param {abp.Failure} failure
    * @param {string} [reason]
    * @returns {any}
@@ -291,11 +292,11 @@ export class AbpCore extends Core {
   }
 
   /**
-   * Adds what else its handler or the peer has said.
+   * Adds the further members of the handler's or the peer's response.
    * @param {any} response
-   * @param {any} given any value
-   * @param {abp.Response} packed what it says
-   * @param {boolean} isTheirs whether its words stand
+   * @param {any} given their response, any value
+   * @param {abp.Response} packed its outcome as a number
+   * @param {boolean} isTheirs whether its message is kept
    * @returns {any} the response
    */
   #extended(response, given, packed, isTheirs) {
@@ -307,11 +308,11 @@ export class AbpCore extends Core {
     if (isTheirs) {
       const { code, message } = members;
       error.code ||= code;
-      const words = [message, theirs, code].find((each) => each && typeof each === 'string');
+      const text = [message, theirs, code].find((each) => each && typeof each === 'string');
       error.message =
-        isFormed && words ? words : this.instance.readTerminated(this.x.response_message(packed));
+        isFormed && text ? text : this.instance.readTerminated(this.x.response_message(packed));
     }
-    // What succeeded too late is not told.
+    // A success that came too late is left out.
     if (data !== undefined && success !== true) rest.data = data;
     const more = (metadata || response.metadata) && {
       metadata: { ...ownMembers(metadata), ...response.metadata },
@@ -320,30 +321,30 @@ export class AbpCore extends Core {
   }
 
   /**
-   * A response as it stands in a frame, if that has room for all that it says.
+   * Packs a failure for a frame.
    * @param {any} response
    * @returns {[packed: abp.Failure, message: unknown] | undefined} `message` is as in
-   *   js/wire/frame-kinds.js
+   *   js/wire/frame-kinds.js; undefined if the response has more than fits into these
    */
   packFailure(response) {
     const { data, error, metadata } = response;
     const { outcome, ...more } = metadata ?? EMPTY;
     if (data !== undefined || !error || Object.keys(more).length) return undefined;
-    // Beside its message an error says its code and whether it is retryable.
+    // Besides its message an error has only a code and `retryable`.
     if (Object.keys(error).length > 3) return undefined;
     const packed = this.packResponse(response) & (abp.RESPONSE_GIVEN - 1);
     const known = errors[packed & abp.FAILURE_ERROR];
     const fate = abp.FATES[packed >> abp.FAILURE_FATE_SHIFT];
     if (!known.code || (outcome ?? fate) !== fate) return undefined;
-    const words = error.message === known.message ? undefined : error.message;
-    return [/** @type {abp.Failure} */ (packed), words];
+    const ownMessage = error.message === known.message ? undefined : error.message;
+    return [/** @type {abp.Failure} */ (packed), ownMessage];
   }
 
   /**
-   * The response that stands so in a frame.
-   * @param {unknown} packed what is no whole number would be rounded on its way into the core
+   * Unpacks a failure from a frame.
+   * @param {unknown} packed only a whole number is valid: others would be rounded in the core
    * @param {unknown} message
-   * @returns {any} undefined if it is none
+   * @returns {any} the response; undefined if `packed` is invalid
    */
   unpackFailure(packed, message) {
     if (typeof packed !== 'number' || packed >>> 0 !== packed) return undefined;

@@ -1,6 +1,6 @@
 /**
- * What cores have in common: an object in the module's memory, text that is written there, and
- * actions that are read.
+ * The common part of all cores: an object in the module's memory, writing text to it, and reading
+ * actions.
  */
 import * as abp from './abp-boundary.js';
 import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
@@ -14,7 +14,7 @@ export const outOfMemory = () =>
   new AbpError('INTERNAL_ERROR', 'not enough memory', { retryable: true });
 
 /**
- * The exports that each module has for its kind of object.
+ * The exports of each module for its kind of object.
  * @template {string} T the object's type in C
  * @typedef {BaseExports & {
  *   create: (now: number) => Pointer<T>,
@@ -42,15 +42,14 @@ export const outOfMemory = () =>
  */
 
 /**
- * Stands between a core and who uses it, to record what goes in: returns exports that do as the
- * instance's do.
+ * Records the inputs of a core: returns exports that behave like those of the instance.
  * @template {BaseExports} X
  * @callback Tap
  * @param {Instance<X>} instance
  * @returns {X}
  */
 
-/** What cores of calls count, by the numbers that they have in common. */
+/** The counters that all cores of calls have, by name. */
 const COUNTERS = {
   inFlightOut: abp.IN_FLIGHT_OUT,
   inFlightIn: abp.IN_FLIGHT_IN,
@@ -64,10 +63,9 @@ const COUNTERS = {
 };
 
 /**
- * One object of a core, such as an endpoint. Inputs are called directly as exports of the module,
- * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means. One of calls has the
- * action that was just taken from it, too: it is one packed integer, and its details are read from
- * memory.
+ * An object of a core, such as an endpoint. Inputs are called directly as exports of the module,
+ * `core.x.NAME(core.pointer, …)`; the headers in src/ describe them. A core of calls also has the
+ * action that was last taken from it: one packed integer, with details in memory.
  * @template {string} T
  * @template {CoreExports<T>} X
  * @template {object} C its configuration
@@ -91,19 +89,19 @@ export class Core {
       limitOf(/** @type {any} */ (config)[name]),
     ]);
     this.instance.configure(layout.seed, fields);
-    /** Its address, the first argument of the exports. @type {Pointer<T>} */
+    /** The object's address, the first argument of the exports. @type {Pointer<T>} */
     this.pointer = this.x.create(performance.now());
     if (!this.pointer) throw outOfMemory();
-    /** Where it keeps the details of its action, in words. */
+    /** Where the details of its action are, in words. */
     this.action = (this.x.action?.() ?? 0) >> 2;
   }
 
-  /** Gives its memory back. Inputs that come later find nothing. */
+  /** Frees its memory. Later inputs have no effect. */
   free() {
     this.pointer = this.x.destroy(this.pointer);
   }
 
-  /** Its instance has trapped: new cores get a new instance. */
+  /** Abandons its instance, which has trapped: new cores get a new instance. */
   abandon() {
     this.#module.abandon(this.instance);
   }
@@ -121,14 +119,14 @@ export class Core {
    * Writes a text to the scratch.
    * @param {string} [text]
    * @param {number} [offset] where in the scratch it begins, in bytes
-   * @returns {number} its length in bytes; 0 if there is none, or memory is short
+   * @returns {number} its length in bytes; 0 if there is no text, or memory is short
    */
   write(text = '', offset) {
     return Math.max(this.instance.write(text, offset), 0);
   }
 
   /**
-   * Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does.
+   * Writes a reason as `write` does, cut to `MAX_REASON_LENGTH`; 0 unless it is a string.
    * @param {unknown} reason
    * @param {number} [offset]
    */
@@ -138,7 +136,7 @@ export class Core {
   }
 
   /**
-   * A word of the action.
+   * Reads a word of the action.
    * @param {number} field its offset, in bytes
    */
   #word(field) {
@@ -156,7 +154,7 @@ export class Core {
   }
 
   /**
-   * How much of a stream: chunks and bytes.
+   * The amount of a stream: chunks and bytes.
    * @returns {[number, number]}
    */
   get amount() {
@@ -169,14 +167,14 @@ export class Core {
     return length ? this.instance.read(this.#word(abp.ACTION_TEXT), length) : undefined;
   }
 
-  /** The number of the call that the action is about; 0 if it has an id of its own. */
+  /** The number of the call that the action is about; 0 if its id is text. */
   get callNumber() {
     return /** @type {CallNumber} */ (this.instance.u32[this.action + (abp.ACTION_NUMBER >> 2)]);
   }
 
   /**
-   * What it counts: of calls, those in flight, and what was dropped.
-   * @param {Record<string, number>} [counters] their numbers in the core, by name
+   * The counters: for calls, the number in flight, and of dropped messages.
+   * @param {Record<string, number>} [counters] the core's counters, by name
    * @returns {Record<string, number>}
    */
   counters(counters = COUNTERS) {

@@ -1,5 +1,6 @@
 /**
- * An instance of a module of the core: its exports, and text and numbers on their way in and out.
+ * An instance of a module of the core: its exports, and text and numbers written to and read from
+ * its memory.
  */
 
 import { MAX_ID_BYTES, SCRATCH_BYTES } from './abp-boundary.js';
@@ -8,7 +9,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * A number of one meaning, such as an outcome: no other number stands for it.
+ * A number type of its own, such as that of outcomes: other numbers are not assignable to it.
  * @template {string} T its type in C
  * @typedef {number & { readonly is: T }} Brand
  */
@@ -20,7 +21,7 @@ const decoder = new TextDecoder();
  */
 
 /**
- * What every module exports.
+ * The exports of every module.
  * @typedef {object} BaseExports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize
@@ -30,7 +31,7 @@ const decoder = new TextDecoder();
  */
 
 /**
- * All endpoints of a module live in one instance, because a page has room for about a hundred
+ * All endpoints of a module share one instance, because a page has room for about a hundred
  * memories.
  * @template {BaseExports} X the module's exports
  */
@@ -46,8 +47,8 @@ export class Instance {
    */
   constructor(instantiate, abi) {
     /**
-     * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up
-     * slowly in the original.
+     * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines are slow to
+     * look names up in the original.
      * @type {X}
      */
     this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
@@ -56,7 +57,7 @@ export class Instance {
     }
     this.x._initialize();
     this.#look();
-    // Makes room for that.
+    // Makes room for a scratch of this size.
     this.write('', SCRATCH_BYTES);
   }
 
@@ -68,7 +69,7 @@ export class Instance {
   }
 
   /**
-   * Writes a configuration. A field that is not given, or 0, has its default.
+   * Writes a configuration. An absent field, or 0, takes its default.
    * @param {number} seed offset of the 16 random bytes from which the core derives its secrets
    * @param {number[][]} fields `[offset, value]` of each
    */
@@ -80,8 +81,8 @@ export class Instance {
 
   /**
    * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this
-   * short. Anything that cannot be an id (too long, not well-formed, not a string) becomes the
-   * empty id, which the core refuses.
+   * short. A value that cannot be an id (too long, not well-formed, not a string) becomes the empty
+   * id, which the core rejects.
    * @param {unknown} id
    * @returns {number} its length in bytes
    */
@@ -91,7 +92,7 @@ export class Instance {
     const at = this.#scratch;
     for (let i = 0; i < id.length; i++) {
       const code = id.charCodeAt(i);
-      // Lone surrogates would all become the same bytes: two ids could be one.
+      // Lone surrogates would all become the same bytes: two ids would be equal.
       if (code > 127) return /\p{Surrogate}/u.test(id) ? 0 : this.write(id);
       u8[at + i] = code;
     }

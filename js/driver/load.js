@@ -12,13 +12,13 @@ import { development } from '../common/development.js';
  */
 
 /**
- * Compiles a module. Every new document waits for this, with cold code: so the engine compiles
- * straight from its own decompression stream, and nothing is copied in between.
+ * Compiles a module. Every new document waits for this, with cold code. So the engine compiles
+ * straight from its own decompression stream, without copies in between.
  * @param {Uint8Array<ArrayBuffer>} deflated the WebAssembly
  * @returns {Promise<WebAssembly.Module>}
  */
 const compile = (deflated) =>
-  // First WebAssembly: where it is missing, Node's own Response is, too.
+  // WebAssembly first: where it is missing, Node's own Response is missing, too.
   WebAssembly.compileStreaming(
     new Response(
       new Response(deflated).body?.pipeThrough(
@@ -31,7 +31,7 @@ const compile = (deflated) =>
   );
 
 /**
- * Decodes base64. It is not that of js/common, so that a page loads no more than this of it.
+ * Decodes base64. Not the decoder of js/binary, so that a page loads only this.
  * @param {string} text
  * @returns {Uint8Array<ArrayBuffer>}
  */
@@ -44,7 +44,7 @@ const bytesOf = (text) =>
  * Loads a module.
  * @param {string} deflated the WebAssembly, deflated and in base64
  * @param {() => Promise<{ default: Instantiate }>} fallback imports the same core as JavaScript
- * @param {(instantiate: Instantiate) => void} use makes an instance, which is used from then on
+ * @param {(instantiate: Instantiate) => void} use makes an instance and uses it from then on
  * @returns {Promise<'wasm' | 'js'>} its form
  */
 export async function load(deflated, fallback, use) {
@@ -54,8 +54,8 @@ export async function load(deflated, fallback, use) {
     use((env) => new WebAssembly.Instance(module, { env }).exports);
     return 'wasm';
   } catch {
-    // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core,
-    // slower.
+    // WebAssembly is missing, or a Content Security Policy lacks 'wasm-unsafe-eval': use the same
+    // core as JavaScript, which is slower.
     const { default: instantiate } = await fallback().catch(async (cause) => {
       throw (await development()).withoutCore(cause);
     });

@@ -1,46 +1,46 @@
 /**
- * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It
- * also keeps the core's timer, abandons the core when it traps, and frees its memory at the end.
- * Nothing here decides what happens to a call.
+ * Drives a core: passes an input to it, takes all actions that the input causes, and then performs
+ * them. It also keeps the core's timer, abandons the core when it traps, and frees its memory at
+ * the end. Nothing here decides what happens to a call.
  */
 import { reportError } from '../common/errors.js';
 import * as abp from './abp-boundary.js';
 
-/** Where an action says what it is about, in words. */
+/** Offset, in words, of an action's call. */
 const CALL = abp.ACTION_CALL >> 2;
 
-/** Inputs that come within this time of each other share one time stamp, in ms. */
+/** Inputs within this time of each other share one time stamp, in ms. */
 const CLOCK_STEP = 10;
 
-/** The core's timer, its failure, and its end: what a machine for any of the cores needs. */
+/** The core's timer, its failure, and its end: common to the machines of all cores. */
 export class CoreDriver {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #armedFor = 0;
-  /** How many calls wait for the other side. */
+  /** The number of calls that wait for the other side. */
   #waiting = 0;
-  /** When a message was read last, in ms of `performance.now()`. */
+  /** When a message was last read, in ms of `performance.now()`. */
   now = 0;
-  /** When the core was told it. */
+  /** When the core was last given the time. */
   #toldAt = 0;
-  /** The core has trapped and is not used any more. */
+  /** True once the core has trapped: it is not used any more. */
   failed = false;
 
   /**
-   * Tells the core the time.
+   * Passes the time to the core.
    * @param {number} _now ms
    */
   advance(_now) {}
 
   /**
-   * The timer has fired.
+   * Called when the timer has fired.
    * @param {number} now ms
    */
   due(now) {
     this.advance(now);
   }
 
-  /** Reads the clock, and tells the core the time, unless hardly any has passed. */
+  /** Reads the clock, and passes the time to the core unless it was given within `CLOCK_STEP`. */
   tick() {
     this.now = performance.now();
     if (this.now - this.#toldAt < CLOCK_STEP) return;
@@ -49,7 +49,7 @@ export class CoreDriver {
   }
 
   /**
-   * Sets the one timer.
+   * Sets the timer.
    * @param {number} at ms of `performance.now()`, 0 for none
    */
   arm(at) {
@@ -72,15 +72,15 @@ export class CoreDriver {
    */
   wait(more) {
     this.#waiting += more;
-    // The timer keeps a Node process alive as long as a call waits. In browsers it is a number.
+    // In Node the timer keeps the process alive while a call waits. In browsers it is a number.
     const timer = /** @type {{ ref?: () => void, unref?: () => void } | undefined} */ (this.#timer);
     if (this.#waiting < 2) timer?.[this.#waiting > 0 ? 'ref' : 'unref']?.();
   }
 
   /**
-   * The core has trapped, or memory is short: this connection is over, and others continue.
+   * Gives the core up when it has trapped, or memory is short. Other connections continue.
    * @param {{ abandon(): void }} core
-   * @param {string} what has failed, and what follows from it, for the console
+   * @param {string} what the failure and its consequence, for the console
    * @param {unknown} error
    */
   giveUp(core, what, error) {
@@ -93,25 +93,25 @@ export class CoreDriver {
 
 /**
  * The record of a call, kept by slot from the action that begins the call until the one that ends
- * it. What else it has is its protocol's.
+ * it. Protocols add further members.
  * @typedef {object} CallRecord
  * @property {abp.Handle} handle of the call; 0 before it begins and after its handler has settled
  */
 
 /**
- * What the core wants done, as it was taken.
+ * An action of the core.
  * @typedef {object} Action
  * @property {abp.Kind} kind
- * @property {any} arg the kind says what it is
- * @property {abp.Fate} fate what became of the call's work
+ * @property {any} arg its meaning depends on the kind
+ * @property {abp.Fate} fate the fate of the call's work
  * @property {abp.Handle} call
- * @property {any} record of the call. An action that needs one has one
- * @property {any} text what `Machine.read` read
- * @property {Action | undefined} next that which the same input caused after it
+ * @property {any} record the record of the call; set for each kind that needs it
+ * @property {any} text the result of `Machine.read`
+ * @property {Action | undefined} next the next action of the same input
  */
 
 /**
- * Drives an endpoint or a peer, which extend it. Its records are those of the calls in flight.
+ * The base class of endpoints and peers. Its records are those of the calls in flight.
  * @abstract
  * @template {import('./core.js').Core<any, import('./core.js').CallExports<any>, any>
  *   & { isPending?(call: abp.Handle): boolean }} C
@@ -121,16 +121,19 @@ export class Machine extends CoreDriver {
   /** The records of the calls in flight, by slot. @type {(R | undefined)[]} */
   #records = [];
   /**
-   * The last counters, once the core's memory is free.
+   * The last counters, once the core's memory is freed.
    * @type {Record<string, number> | undefined}
    */
   #counters;
-  /** Whether no more input comes. */
+  /** True if no more input comes. */
   over = false;
-  /** How many need the core's memory after the end, to ask what became of its calls. */
+  /**
+   * The number of users that need the core's memory after the end, to ask for the outcomes of its
+   * calls.
+   */
   kept = 0;
   /**
-   * Is told what happens: almost always nobody.
+   * Observes all events; usually undefined.
    * @type {import('../types/trace.js').Observe | undefined}
    */
   observe = undefined;
@@ -141,13 +144,13 @@ export class Machine extends CoreDriver {
     this.core = core;
   }
 
-  // --- What a protocol adds ----------------------------------------------------------------------
+  // --- For protocols to override -----------------------------------------------------------------
 
   /**
-   * Reads what an action says besides its call, before the next one is taken.
+   * Reads the details of an action, before the next action is taken.
    * @abstract
    * @param {Action} _action
-   * @param {unknown} _context what the input is about
+   * @param {unknown} _context the input's context
    * @returns {unknown} the action's `text`
    */
   read(_action, _context) {
@@ -155,33 +158,33 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Performs an action. What this throws is reported, and affects no other call.
+   * Performs an action. If it throws, the error is reported, and other calls are not affected.
    * @abstract
    * @param {Action} _action
-   * @param {any} _context what the input is about
+   * @param {any} _context the input's context
    */
   perform(_action, _context) {}
 
   /**
-   * The core has failed.
+   * Called when the core has failed.
    * @abstract
-   * @param {R[]} _records of the calls that were in flight
+   * @param {R[]} _records the records of the calls that were in flight
    */
   broke(_records) {}
 
   // --- Inputs ------------------------------------------------------------------------------------
 
   /**
-   * Gives the core an input and performs the actions that it causes.
+   * Passes an input to the core and performs the actions that it causes.
    * @template {unknown[]} A
    * @param {(pointer: C['pointer'], ...args: A) => abp.Packed | abp.Status} input an export of the
-   *   core, which returns the first action, packed, or a negative status. It must call nothing but
-   *   the core: if it throws, the core has failed
-   * @param {unknown} context what the input is about: the record of a call that begins, or what has
-   *   come
+   *   core, which returns the first action, packed, or a negative status. It must call only the
+   *   core: if it throws, the core has failed
+   * @param {unknown} context the subject of the input: the record of a call that begins, or the
+   *   received message
    * @param {A} args of the export
-   * @returns {abp.Status} `OK` or what the input returned; `E_MEMORY` if the core has failed, with
-   *   it or before
+   * @returns {abp.Status} `OK` or the status of the input; `E_MEMORY` if the core has failed, now
+   *   or before
    */
   feed(input, context, ...args) {
     if (this.failed) return abp.E_MEMORY;
@@ -203,7 +206,7 @@ export class Machine extends CoreDriver {
       try {
         this.perform(action, context);
       } catch (error) {
-        // A defect of ours or of a transport: it must not affect other calls.
+        // A defect of this library or a transport must not affect other calls.
         reportError(error);
       }
     }
@@ -211,8 +214,8 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Takes all actions after the first, before any is performed: that runs listeners and handlers,
-   * which may make calls.
+   * Takes all actions after the first, before any is performed: performing them runs listeners and
+   * handlers, which may make calls.
    * @param {Action} first
    * @param {unknown} context
    */
@@ -232,7 +235,7 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Whether an action is still to be performed after others.
+   * True if an action still has to be performed after the actions before it.
    * @param {Action} action
    */
   #begins({ kind, call }) {
@@ -240,11 +243,11 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Unpacks an action, and keeps the record of its call: when it is taken, since what is performed
-   * before it may make calls, which get the slots that it has given back, or settle, which ends its
-   * record.
+   * Unpacks an action, and keeps the record of its call. This happens when the action is taken. The
+   * actions before it are performed later and may make calls that reuse its slot, or settle calls
+   * and so end their records.
    * @param {abp.Packed} packed
-   * @param {any} context of a REQUEST, a QUEUED or a START: the record
+   * @param {any} context for a REQUEST, a QUEUED or a START: the record
    * @returns {Action}
    */
   #keep(packed, context) {
@@ -257,7 +260,7 @@ export class Machine extends CoreDriver {
     switch (kind) {
       case abp.REQUEST:
         record = /** @type {R} */ (context);
-        // JSON-RPC may send one again.
+        // JSON-RPC may send a call again.
         if (this.#records[slot] === record) break;
         this.#records[slot] = record;
         record.handle = call;
@@ -271,12 +274,12 @@ export class Machine extends CoreDriver {
         record.handle = call;
         break;
       case abp.WAKE:
-        // At once: what is performed before it may give the core an input that has an earlier time.
+        // At once: an action performed earlier may pass an input with an earlier time to the core.
         this.arm(core.at);
         break;
       default:
         if (kind === abp.SETTLE) this.wait(-1);
-        // Nothing is left to answer, or this is its answer after its handler has settled.
+        // Either the call is over, or this is its answer after its handler has settled.
         if (packed & abp.RELEASED || !record?.handle) this.#records[slot] = undefined;
     }
     const arg = (packed >> abp.ARG_SHIFT) & 255;
@@ -285,13 +288,14 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * The core has trapped, or an action could not be read.
+   * Called when the core has trapped, or an action could not be read.
    * @param {unknown} error
-   * @param {Action | undefined} first of those that were taken, and will not be performed
+   * @param {Action | undefined} first the first of the actions that were taken and will not be
+   *   performed
    */
   #break(error, first) {
     this.giveUp(this.core, 'the connection failed and is closed', error);
-    // Some of their records are not kept any more.
+    // Some of their records are no longer in `#records`.
     const records = new Set();
     for (let action = first; action; action = action.next) records.add(action.record);
     for (const record of this.#records) records.add(record);
@@ -301,7 +305,7 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Tells the core the time, and performs what it asks for.
+   * Passes the time to the core, and performs the actions that follow.
    * @override
    * @param {number} [now] ms
    */
@@ -310,7 +314,7 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * Asks a call to stop.
+   * Cancels a call.
    * @param {abp.Handle} call its handle
    * @param {string | undefined} reason
    */
@@ -320,27 +324,27 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * A call could not be sent.
+   * Reports to the core that a call could not be sent.
    * @param {abp.Handle} call its handle
-   * @param {unknown} answer what its caller gets
+   * @param {unknown} answer the response for its caller
    */
   sendFailed(call, answer) {
     this.feed(this.core.x.unsent, answer, call);
   }
 
   /**
-   * A handler has settled.
+   * Reports to the core that a handler has settled.
    * @template {unknown[]} A
    * @param {R} record
    * @param {(pointer: C['pointer'], call: abp.Handle, ...args: A) => abp.Packed | abp.Status} input
-   *   says how
+   *   an export that takes the outcome
    * @param {A} args of the input
    */
   finish(record, input, ...args) {
     const { handle } = record;
     const status = this.feed(input, record, handle, ...args);
     if (this.failed) return;
-    // A record is kept while its answer waits for other calls, and dropped if it was answered
+    // The record is kept while its answer waits for other calls, and dropped if it was answered
     // already.
     const slot = handle & abp.SLOT_MASK;
     const isOwed = status === abp.FOLLOWS || this.core.isPending?.(handle);
@@ -361,8 +365,8 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * The first record that matches.
-   * @param {(record: R) => unknown} matches tells whether one does
+   * Finds the first record that matches.
+   * @param {(record: R) => unknown} matches returns whether a record matches
    */
   find(matches) {
     return this.#records.find((record) => record && matches(record));
@@ -370,14 +374,17 @@ export class Machine extends CoreDriver {
 
   // --- The end -----------------------------------------------------------------------------------
 
-  /** No more input comes: frees the core's memory as soon as no handler runs. */
+  /**
+   * Ends the machine: no more input comes, and the core's memory is freed as soon as no handler
+   * runs.
+   */
   end() {
     this.over = true;
     this.arm(0);
     this.#release();
   }
 
-  /** One of those that keep the core's memory does not ask any more what became of its calls. */
+  /** One user less needs the core's memory after the end: see `kept`. */
   forget() {
     this.kept--;
     this.#release();

@@ -1,4 +1,4 @@
-/** A module of the core, and its instance, which all endpoints of this page share. */
+/** A module of the core, and its instance, shared by all endpoints of this page. */
 import { loadOnce, loadPart } from '../common/errors.js';
 import { Instance } from './instance.js';
 import { load } from './load.js';
@@ -7,12 +7,12 @@ import { load } from './load.js';
 export class CoreModule {
   /** @type {Instance<X> | undefined} */
   #shared;
-  /** There is none before `load` has resolved. */
+  /** Set when `load` has resolved. */
   #make = /** @type {() => Instance<X>} */ (/** @type {unknown} */ (undefined));
 
   /**
    * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in
-   *   base64: a file of its own, since among code neither compresses well
+   *   base64: a file of its own, since code and WebAssembly compress badly together
    * @param {() => Promise<{ default: import('./load.js').Instantiate }>} fallback imports the same
    *   core as JavaScript
    * @param {number} abi the number that the module must return, which proves that it was built for
@@ -20,10 +20,10 @@ export class CoreModule {
    */
   constructor(wasm, fallback, abi) {
     /**
-     * Loads the module, once. If that fails, the next call tries again, and a page that only
-     * imports us sees no unhandled rejection. It resolves when cores can be made, with their form.
-     * It rejects with an `AbpError` when a file does not load, and with an `Error` when the module
-     * was built from other sources than js/ has.
+     * Loads the module, once. After a failure the next call tries again, and a page that only
+     * imports the library sees no unhandled rejection. Resolves when cores can be made, with their
+     * form. Rejects with an `AbpError` when a file does not load, and with an `Error` when the
+     * module was built from other sources than js/.
      */
     this.load = loadOnce(async () => {
       const { default: deflated } = await loadPart(wasm());
@@ -43,8 +43,8 @@ export class CoreModule {
   }
 
   /**
-   * An instance has trapped: cores that use it continue as long as they can, and new cores get a
-   * new one.
+   * Abandons an instance that has trapped: its cores continue as long as they can, and new cores
+   * get a new instance.
    * @param {Instance<X>} instance
    */
   abandon(instance) {

@@ -1,37 +1,36 @@
 /**
- * An app that is not ours, of the form of `window.abp`, in one form: apps differ in how they
- * report, list and cancel. This is made where the app is.
+ * A foreign app in the form of `window.abp`, in one common form: apps differ in how they report,
+ * list and cancel. It is made in the app's page.
  *
- * It holds what cannot leave the app's page: functions. What becomes of a call is decided
- * elsewhere, by an endpoint (foreign-capabilities.js).
+ * It holds the functions, which cannot leave that page. An endpoint elsewhere
+ * (foreign-capabilities.js) holds the state of calls.
  */
 import { REPORTERS } from '../page/reporters.js';
 import { Reports } from './reports.js';
 
 /**
- * Takes what the app reports, by kind: a notification `{ event, data }`; progress; changes
- * `{ added, removed, changed, capabilities }`, with the names and what these capabilities are now;
- * a question.
+ * Receives the app's reports, by kind: a notification `{ event, data }`; progress; changes `{
+ * added, removed, changed, capabilities }`, with names and the new descriptions; a question.
  * @typedef {(kind: keyof typeof REPORTERS, report: any)
  *   => unknown} Hear returns a promise of the response to a question
  */
 
 /**
- * An app that is not ours. What it says has not been checked.
+ * A foreign app. Its values are unchecked.
  * @typedef {object} ForeignApp
  * @property {(params: Record<string, any>, hear: Hear, patience: number) => Promise<unknown>} open
- *   begins a session; resolves with what `initialize` said and the capabilities. `patience` is how
- *   long it may take to list these, and to shut down, in ms
+ *   begins a session; resolves with the result of `initialize` and the capabilities. `patience` is
+ *   how long it may take to list these, and to shut down, in ms
  * @property {(name: string, params: unknown, options: { callId: string, timeout?: number,
  *   progressToken?: unknown }) => Promise<unknown>} call resolves with the response
  * @property {(callId: string, reason?: string) => Promise<unknown>} cancel resolves with the app's
- *   word on it
- * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and what
- *   was reported is heard no more; does not reject
+ *   answer
+ * @property {(reason?: string) => Promise<void>} close ends the session, if there is one, and stops
+ *   receiving reports; does not reject
  */
 
 /**
- * What a promise gives, or undefined when that takes too long.
+ * Resolves like a promise, or with undefined when that takes too long.
  * @param {unknown} promise
  * @param {number} patience ms
  */
@@ -42,7 +41,10 @@ export function inTime(promise, patience) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Tells our own interface that bytes can be sent from here: for others it makes text of them. */
+/**
+ * Tells an interface of this library that bytes can be passed on: for other clients it converts
+ * them to text.
+ */
 const BYTES = { [Symbol.for('abp-bridge.bytes')]: true };
 
 /** @implements {ForeignApp} */
@@ -64,7 +66,7 @@ class PageApp {
       const listed = this.#page.abp.listCapabilities?.();
       listing = /** @type {any} */ (await inTime(listed, this.#patience));
     } catch {
-      // Then what `initialize` returned must do.
+      // The result of `initialize` has to do.
     }
     const found = [listing, listing?.data, listing?.capabilities, listing?.data?.capabilities];
     return found.find(Array.isArray) ?? [];
@@ -85,7 +87,7 @@ class PageApp {
       if (!this.#isOpen) this.#reports.end();
     }
     if (!this.#isOpen) return result;
-    // By now it is the app itself, and not a stub that was there while it loaded.
+    // By now `abp` is the app itself, and not a placeholder from before it was loaded.
     this.#reports.follow(this.#page.abp, kinds);
     return { ...result, capabilities: [result?.capabilities ?? [], await this.#list()].flat() };
   }
@@ -135,7 +137,7 @@ class PageApp {
 }
 
 /**
- * @param {any} page where `abp` is, and the functions that apps call
+ * @param {any} page holds `abp`, and the functions that apps call
  * @returns {ForeignApp}
  */
 export const foreignApp = (page) => new PageApp(page);

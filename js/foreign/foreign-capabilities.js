@@ -1,6 +1,6 @@
 /**
- * The capabilities of an app of others' making, for an endpoint of ours: that keeps its calls, and
- * the app's own word decides what becomes of a cancel. Takes the place of a Registry.
+ * The capabilities of a foreign app, in place of a Registry, for an endpoint of this library. The
+ * endpoint keeps its calls, and the app's answer decides the outcome of a cancel.
  */
 import { CapabilityList } from '../agent/capability-list.js';
 import { APP, NO_ERROR, TYPE_INITIALIZE, TYPE_INITIALIZE_RESULT } from '../driver/abp-boundary.js';
@@ -26,12 +26,12 @@ import { sessionOf } from '../app/session-of.js';
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
 
 /**
- * Has the connections of an exposed app call one of others' making, in its own page.
+ * Makes the connections of an exposed app call a foreign app in its own page.
  * @type
  *   {Awaited<ReturnType<import('../types/parts.js').Parts['foreign']>>['serveForeign']}
  */
 export function serveForeign(abp, exposed, options) {
-  // It looks for the functions by which it reports where it was found.
+  // The app looks for its report functions in the object where it was found.
   const own = /** @type {{ abp?: unknown } | undefined} */ (globalThis.window)?.abp === abp;
   const app = foreignApp(own ? globalThis : { abp });
   const capabilities = new ForeignCapabilities(app, () => exposed.sessions);
@@ -39,14 +39,14 @@ export function serveForeign(abp, exposed, options) {
   options.registry = capabilities;
   options.onSessionEnd = (session) => {
     invokeReportingErrors(onSessionEnd, session);
-    // Its session lasts as long as an agent has one.
+    // The app's session lasts as long as any agent has a session.
     if (!exposed.sessions.length) void capabilities.end();
   };
 }
 
 /**
- * What an app says of itself, without the functions that it may have beside.
- * @param {string} path what it is called
+ * A copy of an app's description of itself, without functions in it.
+ * @param {string} path its name in errors
  * @param {unknown} value
  */
 function jsonOf(path, value) {
@@ -62,7 +62,7 @@ function jsonOf(path, value) {
 
 export class ForeignCapabilities {
   foreign = true;
-  /** What the app says of itself. @type {unknown} */
+  /** The app's description of itself. @type {unknown} */
   app;
   #app;
   #agents;
@@ -71,15 +71,15 @@ export class ForeignCapabilities {
   #opened;
   #list = new CapabilityList();
   /**
-   * The contexts of the calls that run, by the ids that the app has for them.
+   * The contexts of the running calls, by their ids in the app.
    * @type {Map<unknown, CallContext>}
    */
   #running = new Map();
 
   /**
    * @param {ForeignApp} app
-   * @param {() => Connection[]} [agents] for whom it works, the latest last. Without it, there is
-   *   one: then the app is told what that takes
+   * @param {() => Connection[]} [agents] the connected agents, the latest last. Without it, there
+   *   is one agent, whose features are passed to the app
    */
   constructor(app, agents) {
     this.#app = app;
@@ -88,15 +88,15 @@ export class ForeignCapabilities {
   }
 
   /**
-   * @param {Connection} connection its agent begins the session of the app, too, and its own after
-   *   that
+   * Serves a connection: the `initialize` of its agent first begins the app's session.
+   * @param {Connection} connection
    */
   attend(connection) {
     if (this.#isForOne) this.#agents = () => [connection];
     const { first, endpoint } = connection;
     const receive = endpoint.receive.bind(endpoint);
     /**
-     * The id of the `initialize` that waits: it is repeated until it is answered.
+     * The id of the pending `initialize`, which is repeated until it is answered.
      * @type {unknown}
      */
     let asked;
@@ -133,7 +133,7 @@ export class ForeignCapabilities {
 
   /**
    * @param {unknown} hello the payload of the agent's `initialize`
-   * @param {number} patience ms that it may take to list what it can do
+   * @param {number} patience ms that it may take to list its capabilities
    */
   async #open(hello, patience) {
     const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);
@@ -156,14 +156,14 @@ export class ForeignCapabilities {
       throw new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
     }
     this.app = jsonOf('app', getOwn(session, 'app'));
-    const told = new CapabilityList();
-    told.put(getOwn(session, 'capabilities'));
+    const listed = new CapabilityList();
+    listed.put(getOwn(session, 'capabilities'));
     this.#list = new CapabilityList();
-    this.#list.put(jsonOf('capabilities', [...told.values()]));
+    this.#list.put(jsonOf('capabilities', [...listed.values()]));
   }
 
   /**
-   * Ends its session: nobody has one with it any more.
+   * Ends the app's session, when no agent needs it any more.
    * @param {string} [reason]
    */
   async end(reason) {
@@ -198,8 +198,8 @@ export class ForeignCapabilities {
   }
 
   /**
-   * Its question belongs to the call that runs, if there is only one; otherwise to the latest
-   * agent.
+   * Asks the app's question on behalf of the running call, if there is only one; otherwise asks the
+   * latest agent.
    * @param {any} request
    */
   async #ask(request) {
@@ -229,12 +229,12 @@ export class ForeignCapabilities {
     const id = this.#nameOf(callId);
     this.#running.set(id, context);
     /**
-     * Settles with the app's word on the last cancel, or when that takes too long.
+     * Settles with the app's answer to the last cancel, or when that takes too long.
      * @type {Promise<unknown> | undefined}
      */
     let stopping;
     call.ensureExtra().onStop = (reason) => {
-      // From now on: its response, which waits for this, must not come too late.
+      // The time counts from now: the call's response waits for this, and must not be too late.
       stopping = inTime(this.#stop(id, reason, call), partOf(APP, call.endpoint.limits));
     };
     const token = progressToken === callId ? id : progressToken;
@@ -244,7 +244,7 @@ export class ForeignCapabilities {
         ...(timeout && { timeout }),
         ...(token !== undefined && { progressToken: token }),
       });
-      // An acknowledged cancel counts, whichever the app says first.
+      // An acknowledged cancel counts, even if the app sends its result first.
       await answering.catch(() => {});
       await stopping;
       return responseOf(await answering);
@@ -257,8 +257,9 @@ export class ForeignCapabilities {
   }
 
   /**
-   * Asks the app to stop a call, and tells the core its word. Where the app does not know, its
-   * response decides.
+   * Asks the app to stop a call, and passes its answer to the core. If the answer is unclear, the
+   * app's response decides.
+   * @param {string} id
    * @param {string} id
    * @param {string | undefined} reason
    * @param {Call} call
@@ -274,7 +275,7 @@ export class ForeignCapabilities {
   }
 
   /**
-   * An id that no other call has: several agents may choose the same.
+   * An id that no other call has: several agents may choose the same id.
    * @param {string} callId
    */
   #nameOf(callId) {
@@ -287,7 +288,7 @@ export class ForeignCapabilities {
 const NO_RESPONSE = "The other side's answer is not an ABP response: { success, data, error }";
 
 /**
- * What an app answered, as a response: with other members it would be taken for data.
+ * An app's answer as a response. Other members are left out: with them it would count as data.
  * @param {any} received
  * @returns {unknown}
  */

@@ -1,9 +1,9 @@
-/** Results for readers that know JSON and nothing else: WebMCP's agents, and the tools of pages. */
+/** Results for readers that know only JSON: WebMCP's agents, and the tools of pages. */
 import { bytesToText } from '../binary/binary.js';
 
 /**
- * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map
- * or a Set a list, a BigInt its digits, an Error its name and message.
+ * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is an error), a Map
+ * or a Set becomes a list, a BigInt its digits, an Error its name and message.
  * @this {any} the object that contains the value
  * @param {string} key
  * @param {any} value after its toJSON, if it has one
@@ -22,11 +22,11 @@ export function plainJson(key, value) {
 }
 
 /**
- * A value as such a reader gets it.
+ * Converts a value as such a reader receives it.
  * @param {unknown} value
  * @param {(key: string, part: any) => unknown} [revive]
  * @returns {any}
- * @throws {TypeError} if JSON has nothing for it
+ * @throws {TypeError} if JSON cannot represent it
  */
 export function plain(value, revive) {
   const text = JSON.stringify(value, plainJson);

@@ -3,10 +3,10 @@ import { safely } from '../common/errors.js';
 import { copyRecord, getOwn, textOf } from '../common/values.js';
 
 /**
- * Reads an error that a peer sent.
+ * Reads an error from a peer.
  * @param {unknown} received any value
- * @returns {import('../common/errors.js').ErrorObject} in the protocol's form: what was
- *   said, with what is missing
+ * @returns {import('../common/errors.js').ErrorObject} in the protocol's form, with missing members
+ *   filled in
  */
 export const readError = (received) =>
   safely(

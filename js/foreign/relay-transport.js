@@ -1,7 +1,7 @@
 /**
- * An app of others' making as the other side of a transport, for `connect`. Its endpoint is here:
- * the core keeps its calls and answers cancels, by the app's own word. What the app is asked, and
- * says, is its capabilities' to pass on.
+ * A foreign app as the other side of a transport, for `connect`. Its endpoint is here: the core
+ * keeps its calls and answers cancels, as the app decides. `ForeignCapabilities` passes requests to
+ * the app, and its reports back.
  */
 import { Connection } from '../app/connection.js';
 import { AGENT } from '../driver/abp-boundary.js';
@@ -9,12 +9,12 @@ import { partOf } from '../page/grace.js';
 import { Receiver } from '../transports/receiver.js';
 import { ForeignCapabilities } from './foreign-capabilities.js';
 
-/** Speaks for an app that is not ours. */
+/** A transport that represents a foreign app. */
 export class RelayTransport extends Receiver {
   /** @type {readonly import('../transports/transport.js').Feature[]} */
   carries = [];
   /**
-   * The app's. It begins with the agent's first message: by then the core is ready.
+   * The app's connection. It begins with the agent's first message: by then the core is ready.
    * @type {Connection | undefined}
    */
   #connection;
@@ -24,20 +24,19 @@ export class RelayTransport extends Receiver {
 
   /**
    * @param {import('./foreign-app.js').ForeignApp} app
-   * @param {() => void} [onEnd] called when nothing is sent or received any more, and the app's
-   *   session has ended
+   * @param {() => void} [onEnd] called when the transport and the app's session have ended
    * @param {import('../driver/abp-core.js').Limits} [limits] the agent's
    */
   constructor(app, onEnd, limits) {
     super();
     this.#registry = new ForeignCapabilities(app);
     this.#onEnd = onEnd;
-    // What its agent waits for is told before that gives up.
+    // The app's side ends before the agent's grace period does.
     this.#limits = { ...limits, grace: partOf(AGENT, limits) };
   }
 
   /**
-   * Takes a message of the agent.
+   * Receives a message from the agent.
    * @param {unknown} message
    */
   post(message) {

@@ -1,6 +1,6 @@
 /**
- * What an app that is not ours reports: it calls functions of its page, or members of its own. Here
- * these functions are installed, and what they are called with is brought into one form.
+ * Receives the reports of a foreign app, which calls functions of its page, or members of its own.
+ * This file installs these functions, and converts their arguments to one form.
  */
 import { REPORTERS } from '../page/reporters.js';
 
@@ -12,10 +12,11 @@ const OURS = Symbol.for('abp-bridge.listener');
 const PLACE = Symbol.for('abp-bridge.place');
 
 /**
- * What a notification comes to.
+ * Reads a notification.
  * @param {any} first the notification, or its event
- * @param {unknown} second the event's data, then
- * @returns {[Kind, any]} an app may tell by a notification that its capabilities have changed
+ * @param {unknown} second the event's data, if `first` is the event
+ * @returns {[Kind, any]} `CapabilitiesChanged` for a notification that the capabilities have
+ *   changed
  */
 function readNotification(first, second) {
   const { event, method, data, params } =
@@ -27,12 +28,12 @@ function readNotification(first, second) {
 }
 
 export class Reports {
-  /** Who is told. Nobody is before the app is asked to begin. @type {Hear | undefined} */
+  /** The receiver of reports; undefined before the session begins. @type {Hear | undefined} */
   #hear;
   #list;
-  /** Undoes what was installed. @type {(() => void)[]} */
+  /** Functions that remove the installed listeners. @type {(() => void)[]} */
   #places = [];
-  /** What was reported in this turn, and by which reporter. @type {Map<string, string>} */
+  /** The reports of this turn, with their reporters. @type {Map<string, string>} */
   #reported = new Map();
 
   /** @param {() => Promise<any[]>} list lists the app's capabilities */
@@ -41,7 +42,7 @@ export class Reports {
   }
 
   /**
-   * Listens to the functions of a page that apps call, and has them told from now on.
+   * Installs the functions of a page that apps call, and passes their reports on from now on.
    * @param {any} page
    * @param {Kind[]} kinds
    * @param {Hear} hear
@@ -70,7 +71,7 @@ export class Reports {
     }
   }
 
-  /** Nothing is heard any more, and the page has what it had. */
+  /** Stops receiving reports, and restores the page. */
   end() {
     this.#hear = undefined;
     for (const clear of this.#places.splice(0)) clear();
@@ -92,12 +93,12 @@ export class Reports {
       return;
     }
     const stacked = (/** @type {unknown[]} */ ...args) => {
-      const heard = listen(...args);
-      if (typeof before !== 'function' || (heard && kind === 'Elicitation')) return heard;
-      const other = before.apply(holder, args);
-      if (!heard) return other;
-      other?.catch?.(() => {});
-      return heard;
+      const answer = listen(...args);
+      if (typeof before !== 'function' || (answer && kind === 'Elicitation')) return answer;
+      const earlier = before.apply(holder, args);
+      if (!answer) return earlier;
+      earlier?.catch?.(() => {});
+      return answer;
     };
     holder[name] = Object.assign(stacked, { [OURS]: true });
     this.#places.push(() => {
@@ -117,7 +118,7 @@ export class Reports {
       this.#hear ? this.#tell(kind, reporter, args) : undefined;
 
   /**
-   * Passes on what a reporter was called with.
+   * Passes on the arguments of a reporter.
    * @param {Kind} kind
    * @param {string} reporter
    * @param {any[]} args
@@ -132,20 +133,20 @@ export class Reports {
       }
       if (kind !== 'Elicitation' && this.#isEcho(reporter, report)) return undefined;
       if (kind === 'CapabilitiesChanged') {
-        // It has only names: adds what these capabilities are now.
+        // A report has only names: add the new descriptions.
         const names = [report.added ?? [], report.changed ?? []].flat();
         report.capabilities = (await this.#list()).filter((each) => names.includes(each?.name));
       }
       return await this.#hear?.(kind, report);
     } catch (error) {
-      // An app that asks gets the error; one that reports does not.
+      // An app that asks gets the error; an app that reports does not.
       if (kind === 'Elicitation') throw error;
       return console.warn('abp-bridge: a message could not be sent:', error);
     }
   }
 
   /**
-   * Whether the same was reported already: apps that use two reporters report everything twice.
+   * True if another reporter has reported the same: some apps use two reporters for everything.
    * @param {string} reporter
    * @param {unknown} news
    */

@@ -1,8 +1,8 @@
 /**
- * `limits.grace` is the one number for "long enough" after a cancel. Whoever waits that long hands
- * a part of it to what is below: a worker of a pool, an app of others' making. So what is below
- * gives up first, and what became of it is still heard above. The part is what an app has of its
- * agent's grace by default: three fifths.
+ * `limits.grace` is how long to wait after a cancel. A side that waits for a lower one, such as a
+ * worker of a pool or a foreign app, gives it only a part of that time. So the lower side gives up
+ * first, and its outcome still arrives in time. The part is three fifths, the ratio of an app's
+ * default to an agent's.
  */
 import { APP, DEFAULT_AGENT_GRACE_MS, DEFAULT_APP_GRACE_MS } from '../driver/abp-boundary.js';
 import { limitOf } from '../common/values.js';
@@ -17,7 +17,7 @@ const graceOf = (role, limits) =>
   limitOf(limits?.grace) || (role === APP ? DEFAULT_APP_GRACE_MS : DEFAULT_AGENT_GRACE_MS);
 
 /**
- * What an endpoint's grace period leaves to what is below, in ms.
+ * The part of an endpoint's grace period for the lower side, in ms.
  * @param {import('../driver/abp-boundary.js').Role} role
  * @param {Limits} [limits]
  */
@@ -25,8 +25,8 @@ export const partOf = (role, limits) =>
   Math.max(1, Math.floor((graceOf(role, limits) * DEFAULT_APP_GRACE_MS) / DEFAULT_AGENT_GRACE_MS));
 
 /**
- * How long the agent of an app waits, in ms: an agent's default, or more where that is not the
- * whole of the app's part.
+ * How long the agent of a foreign app waits, in ms: an agent's default, or more if the app's grace
+ * period needs it.
  * @param {Limits} [limits] the app's
  */
 export const wholeOf = (limits) =>

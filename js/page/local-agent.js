@@ -1,6 +1,6 @@
 /**
- * The agent that implements `window.abp`, and its transport, which has both its ends in this page:
- * see window-abp.js.
+ * The agent that implements `window.abp`, and its transport, which has both ends in this page: see
+ * window-abp.js.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { unstarted } from '../wire/messages.js';
@@ -21,42 +21,42 @@ import { REPORTERS } from './reporters.js';
  *   listeners
  */
 
-/** The option with which a client says that it takes bytes as they are. */
+/** The option with which a client declares that it can take bytes. */
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
 
-/** What the client needs and its user does not: neither asks for it nor is told of it. */
+/** Features that the client needs. They are hidden from the user of `window.abp`. */
 const OWN_FEATURES = ['bridge.streams', 'bridge.outcomes'];
 
 const noSession = () =>
   new AbpError('NOT_INITIALIZED', 'There is no session: begin one, or wait', { retryable: true });
 
 /**
- * What a call has given, as its caller takes it: `evaluate` loses bytes in what it returns, without
- * an error.
+ * The result of a call in a form that its caller can take: `evaluate` silently loses bytes in its
+ * result.
  * @param {any} value
  * @param {any[]} rest its options
  */
 const given = (value, [options]) => (options?.[TAKES_BYTES] ? value : withBase64(value));
 
 /**
- * The agent, which is the app's end of the transport, too: it outlasts the sessions.
+ * The agent, and the app's end of the transport. It outlives the sessions.
  * @implements {Transport}
  */
 export class LocalAgent {
   carries = /** @type {const} */ (['streams']);
   isOpen = false;
-  /** Where the session is. @type {AgentEnd | undefined} */
+  /** The agent's end of the current session. @type {AgentEnd | undefined} */
   agent;
-  /** Where one begins. @type {AgentEnd | undefined} */
+  /** The agent's end of a session that is beginning. @type {AgentEnd | undefined} */
   newcomer;
   /** @type {Transport['onMessage']} */
   onMessage = () => {};
   #exposed;
   #handlers;
-  /** Of the latest session. @type {Client | undefined} */
+  /** The client of the latest session. @type {Client | undefined} */
   #client;
   /**
-   * Settles when the sessions have begun and ended that were asked for until now.
+   * Settles when all requested changes of the session are done.
    * @type {Promise<unknown>}
    */
   #changed = Promise.resolve();
@@ -74,7 +74,7 @@ export class LocalAgent {
     return (this.#client?.connected && this.#client.sessionId) || null;
   }
 
-  /** Connects to the app, unless that is done. */
+  /** Connects to the app, unless connected. */
   async #connect() {
     await this.#exposed.ready;
     if (!this.isOpen) {
@@ -85,21 +85,22 @@ export class LocalAgent {
   }
 
   /**
-   * Hands a message of the app over as it is.
+   * Passes a message from the app to the agent.
    * @param {any} message
    * @param {Transferable[]} [transfer]
    */
   post({ payload, ...message }, transfer) {
     const { type } = message;
     if (type === abp.TYPE_INITIALIZE_RESULT) return this.newcomer?.answered(message, payload);
-    // It is read later. Of results, what cannot be copied stays in this page, where it can be used.
+    // A chunk is read later, so it is copied. A result that cannot be copied stays usable in this
+    // page.
     const copy = () => copyOf(payload, transfer);
     if (type === abp.TYPE_CHUNK) payload = copy();
     else if (type === abp.TYPE_CALL_RESULT) payload = safely(copy, payload);
     return this.agent?.onMessage({ ...message, payload }, []);
   }
 
-  /** The app has closed it. */
+  /** Called when the app has closed the transport. */
   close() {
     this.isOpen = false;
     this.agent?.onClose();
@@ -107,7 +108,7 @@ export class LocalAgent {
   }
 
   /**
-   * Does something in the session; throws if there is none.
+   * Calls a function with the client of the session; throws if there is no session.
    * @template T
    * @param {(client: Client) => T} act
    * @param {{ input?: unknown }} [made] options of a call
@@ -121,7 +122,7 @@ export class LocalAgent {
   }
 
   /**
-   * Begins or ends a session. What is asked for later waits for it.
+   * Begins or ends a session. Later requests wait for that.
    * @template T
    * @param {() => Promise<T>} change
    */
@@ -132,7 +133,8 @@ export class LocalAgent {
   }
 
   /**
-   * The protocol's own pages disagree on the form of the arguments.
+   * Cancels a call. The protocol's own pages disagree on the form of the arguments, so it takes
+   * both.
    * @param {unknown} callId
    * @param {any} [reason]
    */
@@ -153,7 +155,7 @@ export class LocalAgent {
 
   /** @param {unknown} params */
   async initialize(params) {
-    // Params that cannot be cloned are refused here, where an error can be returned.
+    // Params that cannot be cloned are rejected here, where the caller gets the error.
     const hello = JSON.parse(plainText(params ?? {}) ?? '{}') ?? {};
     return this.#change(async () => {
       await this.#connect();
@@ -210,8 +212,8 @@ export class LocalAgent {
   }
 
   /**
-   * The options of a call that mean something here.
-   * @param {any[]} rest what stands behind its params
+   * Reads the options of a call that are supported here.
+   * @param {any[]} rest the arguments after its params
    */
   #optionsOf(rest) {
     requireForm('call', 'call(name, params, { signal })', rest);
@@ -220,7 +222,7 @@ export class LocalAgent {
     const callId = options?.callId ?? undefined;
     // A signal that automation sends into the page arrives as a plain object.
     const signal = isRecord(given) && !('addEventListener' in given) ? undefined : given;
-    // The client looks at the others.
+    // The client checks the other options.
     requireOptions('call', { signal, timeout }, ENDING, true);
     const reports = (/** @type {unknown} */ info) => this.#emit('Progress', info);
     const onProgress = progressToken === undefined ? undefined : reports;
@@ -250,8 +252,8 @@ export class LocalAgent {
   }
 
   /**
-   * Calls one listener: the page's own handler or, if there is none, a function that the client
-   * exposed. What it throws is reported by the client.
+   * Calls one listener: the page's own handler or, without one, a function that the client exposed.
+   * The client reports errors of the listener.
    * @param {EventName} name
    * @param {...unknown} args
    */
@@ -262,7 +264,7 @@ export class LocalAgent {
       .map((key) => /** @type {Record<string, unknown>} */ (globalThis)[key])
       .find(Boolean);
     if (typeof callback !== 'function') return undefined;
-    // Such functions lose bytes, too.
+    // Such functions also lose bytes.
     const text = withBase64(args);
     return 'then' in text ? text.then((args) => callback(...args)) : callback(...args);
   }
@@ -280,16 +282,16 @@ export class LocalAgent {
 }
 
 /**
- * The agent's end, for one session.
+ * The agent's end of the transport, for one session.
  * @implements {Transport}
  */
 class AgentEnd {
   carries = /** @type {const} */ (['streams']);
-  /** What the app said of itself when the session began. @type {any} */
+  /** The app's answer when the session began. @type {any} */
   answer;
   /**
-   * Aborts with the app's error if it refuses. The client would ask again until the session before
-   * it has ended.
+   * Aborts with the app's error if the app rejects the session. The client alone would try again
+   * until the earlier session has ended.
    */
   refusal = new AbortController();
   #app;
@@ -300,7 +302,7 @@ class AgentEnd {
 
   /**
    * @param {LocalAgent} app
-   * @param {any} hello what the user of `window.abp` says of itself, in place of the client
+   * @param {any} hello the handshake of the user of `window.abp`, which replaces that of the client
    */
   constructor(app, hello) {
     this.#app = app;
@@ -312,8 +314,8 @@ class AgentEnd {
     const app = this.#app;
     if (!app.isOpen) return queueMicrotask(() => this.onClose());
     if (message.type === abp.TYPE_INITIALIZE) {
-      // It is repeated where its answer took long. A second one would end the session that it
-      // began.
+      // The client repeats it if the answer takes long. A second `initialize` would end the session
+      // that the first began.
       if (app.agent === this) return;
       app.newcomer = this;
       const own = Object.fromEntries(OWN_FEATURES.map((name) => [name, true]));
@@ -325,8 +327,8 @@ class AgentEnd {
 
   /** @param {object} message */
   async #hand(message) {
-    // Two microtasks later a handler that has returned has finished. It may have made the signal
-    // fire itself.
+    // Two microtasks later, a handler that has returned has finished. The handler itself may have
+    // fired the signal.
     await Promise.resolve().then(() => {});
     this.#app.onMessage(message, []);
   }
@@ -342,7 +344,7 @@ class AgentEnd {
       this.answer = structuredClone(payload);
       for (const name of OWN_FEATURES) delete this.answer.features[name];
       delete this.answer.memory;
-      // The app has ended the session before it, if there was one.
+      // The app has ended the session before this one, if there was one.
       app.agent?.onClose();
       app.agent = this;
     } else this.refusal.abort(AbpError.from(payload.error));
@@ -350,7 +352,7 @@ class AgentEnd {
   }
 
   /**
-   * Ends the session. The app says what became of its calls, before the client ends them.
+   * Ends the session. The app reports the outcomes of its calls before the client ends them.
    * @param {unknown} payload
    */
   async leave(payload = {}) {

@@ -1,7 +1,7 @@
 /**
- * How apps report to an agent in their own page: by functions that the agent has put there. These
- * are their names, by the protocol's names of the handlers: those that the protocol names, those of
- * its guides, and one that its samples call.
+ * The names of the functions by which apps report to an agent in their own page. The agent puts
+ * these functions there. By the protocol's names of the handlers: the names in the protocol, those
+ * in its guides, and one that its samples call.
  * @type {Record<'Notification' | 'Progress' | 'CapabilitiesChanged' | 'Elicitation', string[]>}
  */
 export const REPORTERS = {

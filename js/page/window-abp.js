@@ -1,16 +1,14 @@
 /**
- * `window.abp`: the protocol's interface in the app's own page, for clients that find it there,
- * such as automation.
+ * `window.abp`: the protocol's interface in the app's own page, for clients such as automation.
  *
- * How it is made. The interface is installed at once; its methods load local-agent.js when one is
- * first called, because few pages need it. `LocalAgent` is one more agent of the app, and one
- * connection of the app for all sessions that are begun here. Each session has a client of
- * js/agent, and an `AgentEnd` as its end of the transport. So a call goes from `call` through the
- * client's core and the app's to the handler, and its response back, as for any agent: the two
- * cores have all that is known of calls and sessions. Held here are the handlers that the page has
- * registered, and the client of the session. What the app reports goes to these, or to functions of
- * the page whose names are in reporters.js. grace.js is for all packages: what part of the one
- * number for "long enough" is left to what is below.
+ * The interface is installed at once; its methods load local-agent.js with the first call, because
+ * few pages need it. `LocalAgent` is one more agent of the app, with one connection to the app for
+ * all sessions that begin here. Each session has a client of js/agent, and an `AgentEnd` as its end
+ * of the transport. So a call passes through the client's core and the app's core to the handler,
+ * and its response back, as for any agent: the two cores hold the state of calls and sessions. This
+ * folder holds only the handlers that the page has registered, and the client of the session. The
+ * app's reports go to these handlers, or to functions of the page whose names are in reporters.js.
+ * grace.js divides the grace period between a side and the one below it, in all packages.
  */
 import { loadOnce } from '../common/errors.js';
 
@@ -26,7 +24,7 @@ export const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
 /**
- * Makes the interface, and installs it where it is to be found.
+ * Makes the interface, and installs it as `window.abp` if it `installs`.
  * @param {import('../app/expose.js').Exposed} exposed
  * @param {unknown} app
  * @param {boolean} installs
@@ -34,7 +32,7 @@ export const isInterface = (definition) =>
 export function windowAbp(exposed, app, installs) {
   /** @type {import('./local-agent.js').LocalAgent | undefined} */
   let agent;
-  // Once for all calls, so that those made before it is loaded keep their order.
+  // Once for all calls, so that calls made before it is loaded keep their order.
   /** @type {() => Promise<any>} */
   const load = loadOnce(async () => {
     const { LocalAgent } = await import('./local-agent.js');
@@ -58,14 +56,14 @@ export function windowAbp(exposed, app, installs) {
       exposed.sessions.forEach((session) => session.notifyProgress(info));
     },
     /**
-     * This library's own: automation exchanges messages with the app itself.
+     * For this library: automation exchanges messages with the app directly.
      * @param {import('../transports/transport.js').Transport} transport
      */
     [Symbol.for('abp-bridge.accept')](transport) {
       exposed.accept(transport);
     },
     /**
-     * This library's own: reads a result while it is made. The call begins with the loop.
+     * For this library: streams a result. The call begins with the loop.
      * @param {unknown[]} args
      */
     async *stream(...args) {
@@ -88,7 +86,8 @@ export function windowAbp(exposed, app, installs) {
     });
   }
   const { window } = /** @type {any} */ (globalThis);
-  // Other libraries use the name, too: it is free, or what has it is such an interface.
+  // Other libraries use the name, too. It is replaced only if it is unused, or is such an
+  // interface.
   if (installs && window && (!window.abp || isInterface(window.abp))) {
     window.abp = abp;
     window.__abp_cancel ??= abp.cancel;

@@ -1,4 +1,4 @@
-/** The caller's side of a stream, and an app's reading of a call's input, which is one. */
+/** The caller's side of a stream. An app reads the input of a call as a stream, too. */
 import { isHighWaterMark } from '../common/check-options.js';
 import { Inflow } from '../common/inflow.js';
 import { badHighWaterMark } from '../common/value-size.js';
@@ -7,15 +7,15 @@ import { ENDED } from './call.js';
 import { makeCall } from './made-call.js';
 import { rejectionOf } from './rejection.js';
 
-/** What its caller is told when the other side has sent more than was agreed on. */
+/** The error of a caller when the other side has sent more than was agreed on. */
 const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
 /**
- * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What
- * has not been read waits here, within the limits `streamChunks` and `streamBytes`; the app waits
- * when they are reached. `next` rejects if the call failed, with an AbpError, whose name is
- * `AbortError` if it was cancelled; `return` cancels the call if it still runs, and `response`
- * tells how it ended.
+ * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`.
+ * Unread chunks wait here, within the limits `streamChunks` and `streamBytes`; when these are
+ * reached, the app waits. If the call fails, `next` rejects with an AbpError, whose name is
+ * `AbortError` if the call was cancelled. `return` cancels the call if it still runs. `response`
+ * has the outcome.
  * @template [T=any] its chunks
  * @template [Answer=any] its response
  * @extends {Inflow<T>}
@@ -28,15 +28,15 @@ export class CallStream extends Inflow {
   constructor(begin) {
     super();
     /**
-     * The protocol's response, as of a call: its data is what the app's generator returned. It
-     * never rejects for what happens to the call, whether the chunks are read or not.
+     * The protocol's response, as for a call: its data is the return value of the app's generator.
+     * It does not reject when the call fails, whether the chunks are read or not.
      * @type {Promise<Answer>}
      */
     this.response = begin(this);
     this.response.then(
       (/** @type {any} */ response) => {
         const { success, data, metadata } = response;
-        // An app that sends no chunks to us has collected them.
+        // An app that sends no chunks to this side has collected them.
         const collected = success && metadata?.collected === true && Array.isArray(data);
         for (const chunk of collected ? data : []) this.push(chunk, 0);
         const signal = this.#pending?.callerSignal;
@@ -87,12 +87,12 @@ export class CallStream extends Inflow {
 }
 
 /**
- * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the
- * call is cancelled nothing more is read, not even chunks that had arrived.
+ * The input of a call, which an agent streams to the handler. It is requested when the first chunk
+ * is read. Once the call is cancelled nothing more is read, not even chunks that had arrived.
  */
 export class InputStream extends CallStream {
   #call;
-  /** Asks for it. @type {undefined | ((asked: Promise<unknown>) => void)} */
+  /** Requests the input. @type {undefined | ((asked: Promise<unknown>) => void)} */
   #ask;
 
   /** @param {import('./call.js').Call} call */
@@ -108,7 +108,7 @@ export class InputStream extends CallStream {
   async next() {
     const { aborted, signal, endpoint, callId, handle, extra } = this.#call;
     if (aborted) throw signal.reason;
-    // What its handler has may be a promise of this stream.
+    // `input` may be a promise of this stream.
     const highWaterMark = extra.input?.highWaterMark;
     if (!isHighWaterMark(highWaterMark)) throw badHighWaterMark();
     const options = { stream: this, highWaterMark };

@@ -1,7 +1,7 @@
 /**
- * A call, on either side: what it is about, and who waits for it. What becomes of it, the core
- * decides (src/call_state.c), and what is said of it, too. A record holds things: params, a
- * promise, a controller, a signal, a response.
+ * A call, on either side. The core decides its outcome (src/call_state.c) and the response of its
+ * failure. The record holds JavaScript's part: params, a promise, a controller, a signal, a
+ * response.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject, reasonText, safely, saysCancelled, saysTimeout } from '../common/errors.js';
@@ -9,49 +9,49 @@ import { LIMITS, abortError, offAbort } from '../common/signals.js';
 import { EMPTY, getOwn } from '../common/values.js';
 import { failedBy, isOpen } from '../wire/messages.js';
 
-/** The handle of no call. It is not 0, which would mean: without a parent. */
+/** A handle that matches no call. Not 0, which would mean: without a parent. */
 export const ENDED = /** @type {abp.Handle} */ (-1);
 
 /**
- * How a call is made, and what it says besides its name and params. It is kept as it was given.
+ * The options of a call that is made. The object is kept as it was passed.
  * @typedef {object} RequestOptions How a call ends early, and what it reports.
  * @property {AbortSignal} [signal] cancels the call; the app decides how it ended
- * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
+ * @property {number} [timeout] ms after which the call is cancelled; 0 or absent: never
  * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called with
  *   each report of progress
- * @property {string} [callId] names the call, for `cancel`; minted when absent
- * @property {string | number} [progressToken] the token that the app reports progress with (the
- *   callId)
+ * @property {string} [callId] the id of the call, for `cancel`; chosen by the library when absent
+ * @property {string | number} [progressToken] the token with which the app reports progress
+ *   (default: the callId)
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
- * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the
- *   same agent, joins that or gets what became of it, and never runs twice as long as the same
- *   memory (`client.memory`) remembers. At most 256 characters. See docs/agents.md#again-safely
+ * @property {string} [idempotencyKey] names the work: a second call with the same key, by the same
+ *   agent, joins the first or gets its outcome, and never runs twice for as long as the same memory
+ *   (`client.memory`) remembers it. At most 256 characters. See docs/agents.md#again-safely
  */
 
 /**
  * Reads the chunks of a call.
  * @typedef {object} ChunkReader
- * @property {(call: Call) => void} attach takes the call, as soon as it is made
- * @property {(value: unknown, size: number) => void} push takes a chunk
+ * @property {(call: Call) => void} attach receives the call, as soon as it is made
+ * @property {(value: unknown, size: number) => void} push receives a chunk
  * @property {object} overrun the response of a call whose other side has sent too much
  */
 
 /**
  * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any,
- *   highWaterMark?: number }} MadeOptions `about` is the callId on whose behalf a question is
- *   asked, or that of a call which may have run and is repeated; `stream` reads its chunks; `input`
- *   is what its handler reads
+ *   highWaterMark?: number }} MadeOptions `about` is the callId of the call on whose behalf a
+ *   question is asked, or that of a call which may have run and is repeated; `stream` reads its
+ *   chunks; `input` is the stream for its handler
  */
 
 /**
- * What a call that was received says besides its name and params.
+ * The options of a received call, besides its name and params.
  * @typedef {object} Asked
  * @property {unknown} [id] of its message, if it came in one
- * @property {number} [timeout] ms, where the core was not told by a message
+ * @property {number} [timeout] ms, if the core did not read it from a message
  * @property {unknown} [progress] the token that names its progress; true is the id of the call
  * @property {boolean} [input] whether its caller streams to its handler
- * @property {unknown} [idempotencyKey] repeats of the call have the same one
- * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is
+ * @property {unknown} [idempotencyKey] repeats of the call have the same key
+ * @property {unknown} [about] for a question: the callId of the agent's call on whose behalf it is
  *   asked
  */
 
@@ -59,32 +59,33 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * Fields that few calls need.
  * @typedef {object} Extra
  * @property {AbortController} [controller] of the handler's signal
- * @property {import('../common/token.js').Token} [token] what its handler reads of it
- * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
- * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] what is streamed
- *   to its handler
+ * @property {import('../common/token.js').Token} [token] the token that its handler reads
+ * @property {import('./outflow.js').Outflow} [outflow] the stream of its handler
+ * @property {AsyncIterableIterator<unknown> & { highWaterMark?: number }} [input] the stream to its
+ *   handler
  * @property {boolean} [collected] its chunks were collected into its data
- * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to
- *   what follows: the console does not warn of its handler
- * @property {unknown} [report] what its handler reported last
+ * @property {(reason?: string) => void} [onStop] called when the call is cancelled, and handles
+ *   that: the console shows no warning about its handler
+ * @property {unknown} [report] its handler's last report
  * @property {object} [progress] its last progress
  * @property {{ add(info: object): void, flush(): void }} [reports] sends its progress
- * @property {Promise<void>} [returned] who waits for its handler to return
+ * @property {Promise<void>} [returned] resolves when its handler has returned
  * @property {() => void} [onReturn]
- * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to
- *   itself
+ * @property {string} [about] for a call of the app to itself: the callId of the agent's call on
+ *   whose behalf it is made
  * @property {Call} [parent] the call that makes it
- * @property {boolean} [goesOn] its handler has passed on that what it called still runs
- * @property {unknown} [lateReport] what a call below reported after its caller was told that it
- *   still runs
- * @property {unknown} [earlier] what was reported of this work before it was stopped, if it was
- * @property {Transferable[]} [transfer] what of its data is moved
- * @property {boolean} [answeredEarly] its caller was told that it still runs
+ * @property {boolean} [goesOn] its handler has reported that a call made by it still runs
+ * @property {unknown} [lateReport] the report of a call made by its handler, after the caller was
+ *   answered that it still runs
+ * @property {unknown} [earlier] the last report of the earlier call that was stopped and that this
+ *   one resumes
+ * @property {Transferable[]} [transfer] the objects in its data to move
+ * @property {boolean} [answeredEarly] its caller was answered that it still runs
  */
 
 /**
- * An app may have very many of them, pending for long: each field counts, and a private method
- * would be one.
+ * An app may have very many calls, pending for a long time: each field counts, and a private method
+ * would count as a field.
  */
 export class Call {
   /**
@@ -92,7 +93,7 @@ export class Call {
    * @param {any} name
    * @param {unknown} params
    * @param {MadeOptions & Asked} [options]
-   * @param {unknown} [key] what names it in frames; 0 or undefined if it goes in messages
+   * @param {unknown} [key] its key in frames; 0 or undefined if it is sent in messages
    */
   constructor(endpoint, name, params, options, key) {
     this.endpoint = endpoint;
@@ -101,38 +102,38 @@ export class Call {
     /** @type {MadeOptions & Asked} */
     this.options = options ?? EMPTY;
     this.key = key;
-    /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
+    /** 0 before it begins, and after its handler has settled. @type {abp.Handle} */
     this.handle = 0;
-    /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
+    /** The caller's signal on this side, which cancels it. @type {AbortSignal | undefined} */
     this.callerSignal = undefined;
     /**
-     * Takes its response; undefined if it was received from the other side.
+     * Called with its response; undefined if the call was received from the other side.
      * @type {((response: any) => void) | undefined}
      */
     this.resolve = undefined;
-    /** Whether its handler is to stop, and why, in the words of who wants that. */
+    /** True if its handler was asked to stop, with `reason`. */
     this.aborted = false;
     /** @type {string | undefined} */
     this.reason = undefined;
-    /** What its handler has given. @type {any} */
+    /** Its handler's response. @type {any} */
     this.given = undefined;
-    /** When its handler was started, in whole ms: other numbers would be kept as objects. */
+    /** When its handler was started, in whole ms: fractions are stored as objects. */
     this.started = 0;
-    /** The fields that few calls need, to be read. @type {Readonly<Extra>} */
+    /** The rarely used fields, for reading. @type {Readonly<Extra>} */
     this.extra = EMPTY;
   }
 
   /**
-   * The same, to be written.
+   * The rarely used fields, for writing.
    * @returns {Extra}
    */
   ensureExtra() {
     return this.extra === EMPTY ? (this.extra = {}) : this.extra;
   }
 
-  // --- How it ends -------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
-  /** Its caller's signal has fired. */
+  /** Cancels the call: its caller's signal has fired. */
   handleEvent() {
     const { endpoint } = this;
     const { core } = endpoint;
@@ -141,12 +142,12 @@ export class Call {
   }
 
   /**
-   * What is said of it if it did not succeed.
+   * Its response if it did not succeed.
    * @param {abp.Kind} kind `SETTLE` if it was made here, `RESULT` if it was received
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    * @param {any} given the response of its handler, or of the other side
-   * @param {abp.Response} [packed] what that says, if it is known
+   * @param {abp.Response} [packed] the outcome in `given`, if it is known
    * @returns {any}
    */
   failure(kind, outcome, fate, given, packed) {
@@ -154,10 +155,10 @@ export class Call {
     if (kind === abp.RESULT && outcome !== abp.COMPLETED && saysNothing(given)) given = undefined;
     const isStopped = callerSignal?.aborted;
     const why = isStopped ? callerSignal.reason : this.reason;
-    const words = reasonText(why);
-    let reason = this.aborted || isStopped ? (words ?? '') : given ? undefined : words;
+    const text = reasonText(why);
+    let reason = this.aborted || isStopped ? (text ?? '') : given ? undefined : text;
     if (kind === abp.SETTLE && outcome === abp.DISCONNECTED) {
-      // What has come ends the session, and is no response.
+      // The received message ended the session; it is not a response.
       reason = reasonText(endpoint.cause ?? getOwn(given, 'error'));
       given = packed = undefined;
     }
@@ -171,7 +172,7 @@ export class Call {
   }
 
   /**
-   * Its caller gets its response.
+   * Passes its response to its caller.
    * @param {unknown} response
    * @param {Transferable[]} [transfer]
    */
@@ -182,7 +183,7 @@ export class Call {
     else this.endpoint.line.respond(this, response, transfer);
   }
 
-  // --- What a handler uses -----------------------------------------------------------------------
+  // --- For handlers ------------------------------------------------------------------------------
 
   /**
    * Aborts when the call is cancelled, times out, or its caller is gone. The reason is an
@@ -190,7 +191,7 @@ export class Call {
    */
   get signal() {
     const controller = (this.ensureExtra().controller ??= new AbortController());
-    // For a pool that has this signal's work.
+    // For a pool that does the work of this signal.
     /** @type {any} */ (globalThis)[LIMITS]?.set(controller.signal, this.endpoint.limits);
     if (this.aborted) controller.abort(abortError(this.reason));
     return controller.signal;
@@ -205,10 +206,10 @@ export class Call {
     return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
   }
 
-  // --- One that was received ---------------------------------------------------------------------
+  // --- Received calls ----------------------------------------------------------------------------
 
   /**
-   * Gives the core an input about it.
+   * Passes an input about it to the core.
    * @template {unknown[]} A
    * @param {(pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle,
    *   ...args: A) => abp.Packed} input
@@ -218,20 +219,20 @@ export class Call {
     return this.endpoint.feed(input, this, this.handle, ...args);
   }
 
-  /** Its handler waits for something before it begins. */
+  /** Tells the core that its handler waits for something before it begins. */
   postpone() {
     this.feed(this.endpoint.core.x.postpone);
   }
 
   /**
-   * Its handler is about to do something.
-   * @returns {boolean} false if it must not: the call has ended or is to stop
+   * Tells the core that its handler begins its work.
+   * @returns {boolean} false if it must not begin: the call has ended or was asked to stop
    */
   beginWork() {
     return !this.hasEnded && this.feed(this.endpoint.core.x.begin) === abp.OK;
   }
 
-  /** Whether its handler has returned, or will never run. */
+  /** True if its handler has returned, or will never run. */
   get hasEnded() {
     const { handle, endpoint } = this;
     const { x, pointer } = endpoint.core;
@@ -239,7 +240,7 @@ export class Call {
   }
 
   /**
-   * The response that says what its handler has thrown.
+   * The response for an error that its handler has thrown.
    * @param {any} error
    * @returns {any}
    */
@@ -247,7 +248,7 @@ export class Call {
     const outcome = safely(() => error.outcome);
     const isCancel = saysCancelled(error);
     if (outcome !== 'running' && isCancel) this.reason ??= reasonText(error);
-    // What the platform throws says no more than that.
+    // An error thrown by the platform has no more details.
     if (isCancel && !outcome && !isErrorObject(error)) return { success: false, cancelled: true };
     const response = failedBy(error, isOpen(outcome) && outcome);
     if (outcome === 'running') return response;
@@ -259,8 +260,8 @@ export class Call {
   }
 
   /**
-   * Its handler has settled.
-   * @param {any} response what it has given, in the end
+   * Reports to the core that its handler has settled.
+   * @param {any} response the handler's response
    */
   finish(response) {
     this.given = response;
@@ -273,8 +274,8 @@ export class Call {
   }
 
   /**
-   * It has ended, and its handler will never run. What that still does is of no call: the handle
-   * will be that of another one.
+   * It has ended, and its handler will never run. The record drops the handle, which another call
+   * will get.
    */
   neverRuns() {
     this.handle = 0;
@@ -284,7 +285,7 @@ export class Call {
   /**
    * Marks it as aborted and fires its signal.
    * @param {string | undefined} reason as the other side gave it
-   * @param {unknown} [fate] what became of its work, if the core knows that already
+   * @param {unknown} [fate] the fate of its work, if the core knows it
    */
   abort(reason, fate) {
     const { extra } = this;
@@ -298,7 +299,7 @@ export class Call {
   }
 
   /**
-   * Its caller is to be told what became of it.
+   * Sends its outcome to its caller.
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    */
@@ -313,12 +314,14 @@ export class Call {
     this.end(response, isSuccess ? extra.transfer : undefined);
   }
 
-  /** @param {abp.ErrorCode} code with which the core refuses it */
+  /**
+   * @param {abp.ErrorCode} code the core's reason to refuse the call
+   */
   refuse(code) {
     const { endpoint } = this;
     const { line, capabilities } = endpoint;
     const response = endpoint.refusal(code, undefined, abp.REFUSE);
-    // In a session that began meanwhile, its key is that of another call.
+    // In a session that began meanwhile, the key belongs to another call.
     const end = () => (this.resolve || line === endpoint.line) && this.end(response);
     const explaining = capabilities.explain?.(this, code, response.error);
     if (explaining) void explaining.then(end);
@@ -326,7 +329,7 @@ export class Call {
   }
 
   /**
-   * It has ended without the core: that refused it, or has failed.
+   * Ends it without the core, which has refused it or has failed.
    * @param {any} response
    */
   fail(response) {
@@ -338,8 +341,8 @@ export class Call {
 }
 
 /**
- * Whether a handler's response says nothing of a call that was stopped: a success that comes too
- * late, or no more than that it has stopped.
+ * True if the response of a stopped handler has no information: a success that came too late, or
+ * only the fact that it has stopped.
  * @param {any} given
  */
 const saysNothing = ({ success, cancelled, data, error, metadata } = EMPTY) =>

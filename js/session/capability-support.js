@@ -1,12 +1,11 @@
-/**
- * The answer of the protocol's `supports`. Loaded when somebody asks, it imports nothing that its
- * side has.
- */
+/** The answer of the protocol's `supports`. Loaded on demand; it does not depend on either side. */
 
 /** Requirements of a capability that are read; the rest are ignored. */
 const MAX_REQUIREMENTS = 64;
 
-/** @param {any} capability as its app described it; none, if it did not */
+/**
+ * @param {any} capability as its app described it; undefined if it did not
+ */
 export function supportOf(capability) {
   if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
   const { available = true, requirements, features, alternatives } = capability;

@@ -1,6 +1,6 @@
 /**
- * One side of one connection: gives the core what comes in, and does what the core's actions say.
- * What goes out is said by its line (js/wire/line.js). Nothing here decides what happens to a call.
+ * One side of one connection: passes inputs to the core, and performs the core's actions. Its line
+ * (js/wire/line.js) sends messages. Nothing here decides what happens to a call.
  */
 import * as abp from '../driver/abp-boundary.js';
 import {
@@ -25,44 +25,44 @@ import { rejectionOf } from './rejection.js';
 /** @import { PendingCancel } from './pending-cancel.js' */
 
 /**
- * What streams need.
+ * The code for streams.
  * @typedef {typeof import('./streams.js')} Streams
  */
 
 /**
  * The client or the connection that an endpoint belongs to.
  * @typedef {object} Owner
- * @property {(call: Call) => abp.ErrorCode} accepts whether a call that was received may run: the
- *   code of its refusal, or `NO_ERROR`
- * @property {(call: Call) => unknown} run runs the handler of a call, and gives its response to
+ * @property {(call: Call) => abp.ErrorCode} accepts checks a received call: returns the code with
+ *   which to refuse it, or `NO_ERROR`
+ * @property {(call: Call) => unknown} run runs the handler of a call, and passes its response to
  *   `call.finish`
  * @property {(call: Call, response: any, outcome?: abp.Outcome, fate?: abp.Fate) => void} finished
- *   completes the response of a call that was received, or of one that was made and did not
- *   succeed, which has no `outcome`
- * @property {(state: abp.Session, message: unknown) => void} session the session has another state
- * @property {(info: unknown, call: Call | 0) => void} [progress] agent: progress has come, of a
- *   call made here or of none
- * @property {(event: string, data: unknown) => void} [notification] agent: a notification has come
+ *   completes the response of a received call, or of a call made here that did not succeed, without
+ *   an `outcome`
+ * @property {(state: abp.Session, message: unknown) => void} session the session has a new state
+ * @property {(info: unknown, call: Call | 0) => void} [progress] agent: progress arrived, of a call
+ *   made here, or 0
+ * @property {(event: string, data: unknown) => void} [notification] agent: a notification arrived
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [question]
  *   app: asks the agent something on behalf of a call; `about` is the callId of the agent's call
- * @property {() => void} ended nothing is sent or received any more
+ * @property {() => void} ended the endpoint has ended
  */
 
 /**
- * What is known of the app's capabilities.
+ * Information about the app's capabilities.
  * @typedef {object} Known
  * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
- * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject)
- *   => Promise<void> | void} [explain] app: completes the error that refuses a call; returns a
- *   promise where that has to wait
- * @property {boolean} [foreign] app: whether calls are passed on to an app that is not ours, whose
- *   word decides what becomes of a cancel
+ * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) =>
+ *   Promise<void> | void} [explain] app: completes the error of a refused call; returns a promise
+ *   if that takes time
+ * @property {boolean} [foreign] app: whether calls are passed on to a foreign app, which decides
+ *   whether a cancel succeeds
  */
 
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
   port: abp.PORT,
-  // Some pages have JSON make dates of texts.
+  // On some pages JSON.parse turns texts into dates.
   frames: abp.FRAMES | (parse('"1970-01-01T00:00:00.000Z"').trim ? abp.TEXT : 0),
   liveness: abp.LIVENESS,
   streams: abp.STREAMS,
@@ -79,28 +79,28 @@ export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
 /** @extends {Machine<AbpCore, any>} Its records are each a `Call` or a `PendingCancel`. */
 export class Endpoint extends Machine {
   /**
-   * The transport on which the last message arrived: its answer goes back there.
+   * The transport on which the last message arrived: its answer is sent there.
    * @type {Transport}
    */
   #via;
-  /** Says everything outside of a session that has agreed on frames. */
+  /** The line for all messages outside of a session with frames. */
   #messages = new MessageLine(this);
-  /** What is said to the other side, and how. @type {MessageLine} */
+  /** The line in use. @type {MessageLine} */
   line = this.#messages;
-  /** Why the other side is gone, if that is known. @type {unknown} */
+  /** Why the other side is gone, if known. @type {unknown} */
   cause;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
   /**
-   * Is told of each cancel that comes just after a long call has ended.
+   * Called for each cancel that arrives just after a long call has ended.
    * @type {(() => void) | undefined}
    */
   late;
-  /** What streams need, once one was begun. @type {Streams | undefined} */
+  /** The code for streams, once one was begun. @type {Streams | undefined} */
   streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
-  /** The last message that has come in the handshake. @type {unknown} */
+  /** The last message received during the handshake. @type {unknown} */
   lastMessage;
 
   /**
@@ -115,7 +115,7 @@ export class Endpoint extends Machine {
    * @param {Owner} options.owner
    * @param {Known} options.capabilities
    * @param {(sessionId: unknown) => Transferable[] | undefined} [options.offer] app: makes the
-   *   better way to it that its answer to the handshake offers
+   *   better channel that its answer to the handshake offers
    * @param {import('./observers.js').Observers} [options.observers]
    */
   constructor(options) {
@@ -133,7 +133,7 @@ export class Endpoint extends Machine {
     this.owner = owner;
     this.capabilities = capabilities;
     this.offer = options.offer;
-    /** Makes results and chunks fit for the transport. */
+    /** Converts results and chunks for the transport. */
     this.prepare = transport.prepare;
     this.#via = this.transport = /** @type {Transport} */ (transport);
     observers?.tracing?.follow(this);
@@ -151,19 +151,19 @@ export class Endpoint extends Machine {
     transport.onClose = (cause) => this.lost(cause);
   }
 
-  /** Where the session stands. */
+  /** The state of the session. */
   get state() {
     const { x, pointer } = this.core;
     return x.state(pointer);
   }
 
-  /** Whether there is a session. */
+  /** True if there is a session. */
   get ready() {
     return this.state === abp.SESSION_READY;
   }
 
   /**
-   * Whether both sides agreed on a feature.
+   * True if both sides agreed on a feature.
    * @param {abp.Feature} feature
    */
   has(feature) {
@@ -172,7 +172,7 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Loads what streams need.
+   * Loads the code for streams.
    * @returns {Promise<Streams>} rejects with an AbpError
    */
   async loadStreams() {
@@ -180,29 +180,30 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Streams what a handler has returned.
+   * Streams a handler's return value.
    * @param {Call} call
    * @param {any} source
-   * @returns {Promise<unknown>} the data of the response; rejects if what streams need does not
+   * @returns {Promise<unknown>} the data of the response; rejects if the code for streams does not
    *   load
    */
   async sendStream(call, source) {
     try {
       return (await this.loadStreams()).stream(call, source);
     } catch (error) {
-      // Its handler has run.
+      // Its handler has run, so a retry would not be safe.
       endUnread(source);
       throw Object.assign(/** @type {AbpError} */ (error), { retryable: false });
     }
   }
 
   /**
-   * Begins a stream. The first one is a promise of it, until what it needs is loaded.
+   * Begins a stream. While the code for streams is being loaded, it returns a substitute that
+   * waits.
    * @template {import('./call-stream.js').CallStream} S
    * @param {(streams: Streams) => S} begin
-   * @param {(loading: Promise<Streams>) => Promise<Streams>} wait may end the wait before
-   * @param {(error: unknown) => any} [unbegun] its response if it does not begin, by which its
-   *   reader fails
+   * @param {(loading: Promise<Streams>) => Promise<Streams>} wait may end the wait early
+   * @param {(error: unknown) => any} [unbegun] makes the response if the stream does not begin; its
+   *   reader gets that as an error
    * @param {AbortSignal} [signal] its caller's
    * @returns {S}
    */
@@ -210,7 +211,7 @@ export class Endpoint extends Machine {
     if (this.streams) return begin(this.streams);
     const stream = wait(this.loadStreams()).then(begin);
     const response = stream.then((begun) => begun.response, unbegun ?? unstarted);
-    // What is wrong with the call is told to those who await this.
+    // The error of the call is passed to those who await the response.
     response.catch(() => {});
     return /** @type {any} */ ({
       response,
@@ -235,7 +236,7 @@ export class Endpoint extends Machine {
   // --- In ----------------------------------------------------------------------------------------
 
   /**
-   * Something has come.
+   * Receives data from a transport.
    * @param {unknown} data
    * @param {readonly MessagePort[]} [ports]
    * @param {Transport} [via]
@@ -249,7 +250,7 @@ export class Endpoint extends Machine {
     try {
       this.line.receive(data, this);
     } catch (error) {
-      // A getter or a proxy threw: only transports within one thread hand such things over.
+      // A getter or a proxy threw: only transports within one thread can pass these.
       reportError(error);
       this.message(undefined);
     }
@@ -257,13 +258,13 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * A call has come, whose parts are known.
+   * Receives a call whose parts were read here.
    * @param {unknown} id its number, or its id
    * @param {unknown} name
    * @param {unknown} params
    * @param {any} [options] as of `Call`
-   * @param {unknown} [key] what names it in frames, if it came in one
-   * @param {number} [chunks] the window of a stream; -1 if that is no number
+   * @param {unknown} [key] its key, if it came in a frame
+   * @param {number} [chunks] the window of a stream; -1 if it is not a number
    * @param {number} [bytes]
    */
   called(id, name, params, options, key, chunks = 0, bytes = 0) {
@@ -292,7 +293,7 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * A message has come that the core reads.
+   * Receives a message that the core reads.
    * @param {unknown} message
    */
   message(message) {
@@ -311,17 +312,17 @@ export class Endpoint extends Machine {
       const aside = this.#asideOf(name);
       return this.feed(x.take, call, aside, this.#faultOf(call, aside));
     };
-    // What says whether it is refused may have used the core meanwhile.
+    // The check of the call may have used the core meanwhile.
     if (take() === abp.E_STATE && receive() === abp.FOLLOWS) take();
   }
 
-  /** A frame has come that cannot be read: the session ends with it, as what it held is lost. */
+  /** Receives a frame that cannot be read: the session ends, as the frame's messages are lost. */
   unread() {
     this.feed(this.core.x.unread, { payload: this.refusal(abp.PARSE_ERROR) });
   }
 
   /**
-   * Whether a call asks what became of another one, and so needs no place.
+   * `ASIDE` if a call asks for the outcome of another one, and so needs no place; else 0.
    * @param {unknown} name
    */
   #asideOf(name) {
@@ -332,11 +333,11 @@ export class Endpoint extends Machine {
   /**
    * The code with which a call is refused, or `NO_ERROR`.
    * @param {Call} call
-   * @param {number} aside as of `#asideOf`
+   * @param {number} aside the result of `#asideOf`
    * @returns {abp.ErrorCode}
    */
   #faultOf(call, aside) {
-    // In an app, params that are absent are none.
+    // In an app, absent params are an empty object.
     if (this.role === abp.APP) call.params ??= {};
     if (typeof call.name !== 'string') return abp.INVALID_PARAMS;
     return aside ? abp.NO_ERROR : this.owner.accepts(call);
@@ -345,9 +346,9 @@ export class Endpoint extends Machine {
   // --- Out ---------------------------------------------------------------------------------------
 
   /**
-   * The core has not taken a call or a cancel that was to be made here.
+   * Rejects a call or a cancel of this side that the core did not accept.
    * @param {Call | PendingCancel} record
-   * @param {abp.Status} status that it returned
+   * @param {abp.Status} status that the core returned
    * @param {abp.Handle} parent the call on whose behalf it was to be made
    * @param {abp.Kind} [kind] as for `refusal`
    */
@@ -358,9 +359,9 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * The response of a call that never began.
+   * The response of a call that did not begin.
    * @param {abp.ErrorCode} code
-   * @param {string} [reason] if the code's own words do not do
+   * @param {string} [reason] replaces the code's own message
    * @param {abp.Kind} [kind] `REQUEST` if it was to be made here, `REFUSE` if it was received
    */
   refusal(code, reason = undefined, kind = abp.REQUEST) {
@@ -369,8 +370,7 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Posts a message or a frame. Throws if it cannot be cloned, not even by reading what is plain in
-   * it.
+   * Posts a message or a frame. Throws if it cannot be cloned, even after copying its plain data.
    * @param {unknown} message
    * @param {Transferable[]} [transfer]
    * @param {MessageKind} [kind]
@@ -389,7 +389,7 @@ export class Endpoint extends Machine {
 
   /**
    * Ends the session.
-   * @param {string} [reason] given to the calls that end with it
+   * @param {string} [reason] the reason for the calls that end with it
    */
   close(reason) {
     this.closing = reason;
@@ -398,7 +398,7 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * The other side has gone away.
+   * Ends the session: the other side is gone.
    * @param {unknown} [cause]
    */
   lost(cause) {
@@ -408,14 +408,14 @@ export class Endpoint extends Machine {
     this.dispose();
   }
 
-  /** The other side may be another one than before: it is asked. */
+  /** Checks whether the other side has changed. */
   suspect() {
     this.advance();
     this.feed(this.core.x.suspect, undefined);
   }
 
   /**
-   * This document is going away, or is frozen and may come back.
+   * Reports that this document goes away, or is frozen and may come back.
    * @param {boolean} persisted
    */
   leave(persisted) {
@@ -432,7 +432,7 @@ export class Endpoint extends Machine {
     this.owner.ended();
   }
 
-  // --- What the core's actions do ----------------------------------------------------------------
+  // --- Performing the core's actions -------------------------------------------------------------
 
   /**
    * @override
@@ -458,7 +458,7 @@ export class Endpoint extends Machine {
         return context instanceof Call ? undefined : core.message;
       case abp.SEND:
         if (arg !== abp.MSG_CANCEL) return core.message;
-        // A cancel by an id is a request of its own: its record is the context.
+        // A cancel by id is a request of its own: its record is the context.
         if (getOwn(context, 'callId') === undefined) return this.line.cancelText(record);
         this.expect(context, call);
         return core.message;
@@ -492,7 +492,7 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Performs what few calls need.
+   * Performs the rarer actions.
    * @param {Action} action
    * @param {any} context
    */
@@ -526,10 +526,10 @@ export class Endpoint extends Machine {
   }
 
   /**
-   * Sends what the session or a cancel needs.
+   * Sends a control message.
    * @param {abp.Message} message which
    * @param {Call} record
-   * @param {any} text the message or, of a cancel in a frame, its reason
+   * @param {any} text the message or, for a cancel in a frame, its reason
    */
   #send(message, record, text) {
     const { line } = this;
@@ -545,21 +545,21 @@ export class Endpoint extends Machine {
       }
       case abp.MSG_CANCEL_RESULT:
         this.late?.();
-        // The handler's signal should fire before time is spent on posting it.
+        // The handler's signal should fire before this is posted.
         return line.control(text, undefined, true);
     }
     return line.control(text);
   }
 
   /**
-   * The session has another state.
+   * Handles a new state of the session.
    * @param {abp.Session} state
    * @param {any} context
    */
   #became(state, context) {
     const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
     if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
-    // The owner may close the transport, and what ends a session is said before that.
+    // The owner may close the transport, so the messages that end a session are sent before.
     if (state === abp.SESSION_CLOSED) this.line.flush();
     const inFrames = state === abp.SESSION_READY && this.has(abp.FRAMES);
     this.line = inFrames ? new FrameLine(this) : this.#messages;

@@ -1,4 +1,4 @@
-/** What an agent streams to the handler of its call. */
+/** The input of a call, which an agent streams to the handler. */
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
 import { iteratorOf } from '../common/iterator-of.js';
@@ -6,22 +6,24 @@ import { getOwn } from '../common/values.js';
 import { Call } from './call.js';
 
 /**
- * The input of a call. It is read once, when the handler asks for it, and not after the call has
+ * The input of a call. It is read once, when the handler requests it, and not after the call has
  * ended.
  */
 class Input {
-  /** Whether the handler has asked for it. */
+  /** True if the handler has requested it. */
   taken = false;
   #iterator;
   /** Ends the wait for the next chunk. @type {undefined | ((error: unknown) => void)} */
   #reject;
   /**
-   * Once nothing more is read: settles when the source has ended.
+   * Set once nothing more is read; settles when the source has ended.
    * @type {Promise<unknown> | undefined}
    */
   #returned;
 
-  /** @param {unknown} source an async iterable or a `ReadableStream` that nobody reads */
+  /**
+   * @param {unknown} source an async iterable or a `ReadableStream` without another reader
+   */
   constructor(source) {
     this.#iterator = iteratorOf(source);
   }
@@ -53,7 +55,7 @@ class Input {
       .catch((error) => console.error("abp-bridge: an input's cleanup failed:", error)));
   }
 
-  /** The call has ended: what was not read will not be. */
+  /** Ends the input with its call: unread chunks are not read any more. */
   close() {
     this.#reject?.(ended());
     void this.return();
@@ -65,11 +67,11 @@ const LACKING = 'The app does not support input streams (docs/streams.md#input)'
 const ended = () => new AbpError('CANCELLED', 'The call has ended');
 
 /**
- * Makes a call with an input, which ends with it.
+ * Makes a call with an input, which ends with the call.
  * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {unknown} source of the input, if there is one
- * @param {(input: Input | undefined) => Promise<any>} call makes it
- * @returns {Promise<any>} rejects if the input is read by somebody else
+ * @param {(input: Input | undefined) => Promise<any>} call makes the call
+ * @returns {Promise<any>} rejects if the input has another reader
  */
 export async function withInput(endpoint, source, call) {
   const input = source ? new Input(source) : undefined;
@@ -83,7 +85,7 @@ export async function withInput(endpoint, source, call) {
 }
 
 /**
- * The input of the pending call which the app asks to read.
+ * Finds the input that the app requests, by its pending call.
  * @param {Call} asked
  */
 export function inputOf({ endpoint, params }) {

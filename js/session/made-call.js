@@ -1,6 +1,6 @@
 /**
- * A call that is made here, of the other side: an agent's, or an app's question. An app loads this
- * when it asks the first one.
+ * A call made here to the other side: an agent's call, or an app's question. An app loads this with
+ * its first question.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { isErrorObject } from '../common/errors.js';
@@ -13,7 +13,7 @@ import { Call } from './call.js';
 export class MadeCall extends Call {
   /**
    * Makes the call.
-   * @param {abp.Handle} [parent] the call on whose behalf this is made
+   * @param {abp.Handle} [parent] the call on whose behalf this one is made
    */
   begin(parent = 0) {
     const { endpoint, options } = this;
@@ -22,8 +22,7 @@ export class MadeCall extends Call {
     stream?.attach(this);
     if (signal?.aborted) return this.settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
     const timeout = options.timeout ? milliseconds(options.timeout) : 0;
-    // The core's clock stands still between inputs, and a deadline counts from now, or stands still
-    // from now on.
+    // The core's clock stands still between inputs. A deadline starts now, or its parents' stop.
     if (timeout || parent) endpoint.advance();
     if (signal) onAbort(signal, this);
     endpoint.observe?.('begin', this, parent);
@@ -40,7 +39,7 @@ export class MadeCall extends Call {
   }
 
   /**
-   * It could not be sent.
+   * Ends a call that could not be sent.
    * @param {unknown} error
    * @param {unknown} [params]
    */
@@ -48,7 +47,7 @@ export class MadeCall extends Call {
     const { endpoint, handle, resolve } = this;
     const isKnown = isErrorObject(error);
     const response = isKnown ? failedBy(error) : endpoint.refusal(abp.INVALID_PARAMS);
-    // The call ends. What it says of that waits for code that is loaded when it is needed.
+    // The call ends now. The message of its error waits for code that is loaded on demand.
     if (!isKnown)
       this.resolve = (/** @type {any} */ settled) =>
         void reasonUnsent('parameters', 'params', params, error).then((why) => {
@@ -60,9 +59,9 @@ export class MadeCall extends Call {
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {any} context what has come, if that settles it: `payload` is the response, `packed`
-   *   what it says as a number, `chunk` one that was too much
-   * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
+   * @param {any} context the received message, if one settles the call: `payload` is the response,
+   *   `packed` its outcome as a number, `isChunk` is true for a chunk beyond the window
+   * @param {abp.Fate} fate the fate of its work; `FATE_NONE` for a success
    */
   settle(outcome, context, fate) {
     const given = (context?.isChunk && this.options.stream?.overrun) || context?.payload;
@@ -74,13 +73,13 @@ export class MadeCall extends Call {
 }
 
 /**
- * Makes a call, or asks a question.
+ * Makes a call or asks a question.
  * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {string} name
  * @param {unknown} params
  * @param {import('./call.js').MadeOptions} [options]
- * @param {abp.Handle} [parent] the call on whose behalf this is made
- * @returns {Promise<any>} the response: it never rejects
+ * @param {abp.Handle} [parent] the call on whose behalf this one is made
+ * @returns {Promise<any>} the response; it never rejects
  */
 export const makeCall = (endpoint, name, params, options, parent = 0) =>
   new Promise((resolve) => {

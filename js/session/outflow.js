@@ -8,14 +8,11 @@ import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
 
 /**
- * Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing
- * needs fewer to make it.
+ * Microtasks that a chunk of a stream waits for the next one: a generator that awaits nothing
+ * yields it in fewer.
  */
 const MAX_TURNS_BETWEEN_CHUNKS = 24;
-/**
- * Chunks that come within this time of those that were sent, in ms, wait for others, up to so many
- * bytes.
- */
+/** Chunks within this time after the last send, in ms, wait for others, up to `MAX_CHUNK_BYTES`. */
 const MAX_CHUNK_DELAY = 1;
 const MAX_CHUNK_BYTES = 2 ** 16;
 
@@ -23,12 +20,15 @@ export class Outflow extends Iteration {
   #call;
   /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
-  /** Why a chunk could not be sent. @type {import('../common/errors.js').AbpError | undefined} */
+  /**
+   * The error if a chunk could not be sent.
+   * @type {import('../common/errors.js').AbpError | undefined}
+   */
   #broken;
 
   /**
    * @param {import('./call.js').Call} call
-   * @param {unknown} source what its handler returned
+   * @param {unknown} source the handler's return value
    */
   constructor(call, source) {
     super(source);
@@ -39,7 +39,7 @@ export class Outflow extends Iteration {
    * Sends a chunk, if there is room for it.
    * @param {unknown} chunk
    * @param {number} size
-   * @returns {boolean} false if there is none
+   * @returns {boolean} false if there is no room
    */
   #isSent(chunk, size) {
     const { endpoint, handle } = this.#call;
@@ -48,7 +48,7 @@ export class Outflow extends Iteration {
 
   /**
    * @param {unknown} chunk
-   * @returns {Promise<void> | undefined} for what has to wait
+   * @returns {Promise<void> | undefined} undefined if the source need not wait
    */
   offer(chunk) {
     const size = sizeOf(chunk);
@@ -74,10 +74,10 @@ export class Outflow extends Iteration {
   }
 
   /**
-   * Sends a chunk that the core lets pass. Those that follow one another without a pause are
+   * Sends a chunk that the core lets pass. Chunks that follow one another without a pause are
    * collected.
    * @param {unknown} chunk
-   * @param {number} size its bytes
+   * @param {number} size in bytes
    */
   send(chunk, size) {
     const { line } = this.#call.endpoint;
@@ -93,13 +93,13 @@ export class Outflow extends Iteration {
     writer.bytes = 0;
   }
 
-  /** There is room again. */
+  /** Called when the window has room again. */
   resume() {
     this.#retry?.();
   }
 
   /**
-   * A chunk could not be sent.
+   * Called when a chunk could not be sent.
    * @param {unknown} error
    */
   fail(error) {
@@ -118,12 +118,12 @@ export class Outflow extends Iteration {
 }
 
 /**
- * Streams what a handler has returned.
+ * Streams a handler's return value.
  * @param {import('./call.js').Call} call
  * @param {unknown} source
- * @returns {Promise<unknown>} the data of the response: what the source returned or, if that is
- *   nothing and the caller reads no chunks, a list of them; if it was stopped before all was sent,
- *   a response that says so
+ * @returns {Promise<unknown>} the data of the response: the return value of the source or, if that
+ *   is undefined and the caller reads no chunks, a list of them; a cancelled response if it was
+ *   stopped before all was sent
  */
 export async function stream(call, source) {
   const { endpoint, handle, reason } = call;
@@ -142,7 +142,7 @@ export async function stream(call, source) {
   );
   if (!returned) return { success: false, cancelled: true };
   if (isPartial) return { success: false, cancelled: true, metadata: { outcome: 'finished' } };
-  // What cannot be sent is known now, before the call has an outcome.
+  // If a chunk cannot be sent, that is known now, before the call has an outcome.
   endpoint.line.flush();
   outflow.requireWhole();
   if (!collection || value !== undefined) return value;

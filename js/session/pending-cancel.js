@@ -1,14 +1,14 @@
-/** Cancelling a call by its id. A call of one's own is cancelled by its signal. */
+/** Cancels a call by its id. A caller cancels its own calls by their signals. */
 import { CANCELLED } from '../driver/abp-boundary.js';
 import { loadPart, reasonText } from '../common/errors.js';
 import { copyRecord } from '../common/values.js';
 
 /**
- * Asks for whatever call has this id to stop.
+ * Sends a cancel for the call with this id, which any client may have made.
  * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {string} callId
  * @param {unknown} reason
- * @param {(response: any) => void} answerTo gets the protocol's answer
+ * @param {(response: any) => void} answerTo called with the protocol's answer
  */
 export function cancelById(endpoint, callId, reason, answerTo) {
   const { core } = endpoint;
@@ -19,12 +19,12 @@ export function cancelById(endpoint, callId, reason, answerTo) {
     settle(outcome, context) {
       const payload = context?.payload;
       const cancelled = outcome === CANCELLED && !!payload;
-      const said = { ...copyRecord(payload), callId, cancelled };
-      // Other answers are seldom.
-      if (cancelled && !said.reason && !said.error) return answerTo(said);
+      const answer = { ...copyRecord(payload), callId, cancelled };
+      // Other answers are rare.
+      if (cancelled && !answer.reason && !answer.error) return answerTo(answer);
       return loadPart(import('./cancel-answer.js'))
         .then(({ answerOf }) => answerOf(endpoint, callId, outcome, payload))
-        .catch((error) => ({ ...said, error }))
+        .catch((error) => ({ ...answer, error }))
         .then(answerTo);
     },
     fail(response) {
@@ -38,8 +38,7 @@ export function cancelById(endpoint, callId, reason, answerTo) {
 }
 
 /**
- * What is told where there was no answer that could be read: the call may or may not have been
- * stopped.
+ * The response without a readable answer: the call may or may not have been stopped.
  * @param {string} callId
  * @param {{ error: import('../common/errors.js').ErrorObject }} response
  */
@@ -53,6 +52,7 @@ export function unanswered(callId, { error }) {
  * @typedef {object} PendingCancel
  * @property {import('../driver/abp-boundary.js').Handle} handle
  * @property {string} callId
- * @property {(outcome: Outcome, context?: { payload?: unknown }) => unknown} settle gets its answer
+ * @property {(outcome: Outcome, context?: { payload?: unknown }) => unknown} settle called with its
+ *   answer
  * @property {(response: { error: import('../common/errors.js').ErrorObject }) => void} fail
  */

@@ -1,7 +1,7 @@
 import { AbpError } from '../common/errors.js';
 
 /**
- * The error that a failed call throws, where calls throw.
+ * The error of a failed call, for methods that throw it.
  * @param {import('../wire/messages.js').Failure} response
  * @param {AbortSignal | undefined} signal the caller's
  */

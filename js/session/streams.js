@@ -1,4 +1,4 @@
-/** What streams need, to read them and to send them. It is loaded with a connection's first one. */
+/** The code for streams, to read and to send them. Loaded with a connection's first stream. */
 export { sizeOf } from '../common/value-size.js';
 export { CallStream, InputStream } from './call-stream.js';
 export { inputOf, withInput } from './input.js';

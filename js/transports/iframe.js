@@ -1,6 +1,5 @@
 /**
- * Window messages between a host page and its iframe; what js/app/listen.js says of them holds
- * here, too.
+ * Window messages between a host page and its iframe. The rules of js/app/listen.js hold here, too.
  */
 import { safely } from '../common/errors.js';
 import { listen } from './listen.js';
@@ -11,15 +10,15 @@ import { Receiver } from './receiver.js';
 export const OPAQUE = 'null';
 
 /**
- * From a host page to its iframe. `stranger` is another origin from which a document in the frame
- * spoke.
- * @param {HTMLIFrameElement} iframe where the app is
+ * A transport from a host page to its iframe. `stranger` is another origin from which a document in
+ * the frame has sent a message.
+ * @param {HTMLIFrameElement} iframe the app's iframe
  * @param {string} origin exact, or OPAQUE: then only greetings are sent
  * @returns {import('./transport.js').Transport & { stranger?: string }}
  */
 export function iframeTransport(iframe, origin) {
   const opaque = origin === OPAQUE;
-  const hear = (/** @type {MessageEvent} */ event) => {
+  const onMessage = (/** @type {MessageEvent} */ event) => {
     const { isTrusted, source } = event;
     if (!isTrusted || !source || source !== iframe.contentWindow) return;
     if (event.origin === origin) transport.receive(event.data, event.ports);
@@ -32,14 +31,14 @@ export function iframeTransport(iframe, origin) {
     post(message, transfer, kind) {
       const target = /** @type {any} */ (iframe.contentWindow);
       const isGreeting = kind === 'greeting';
-      // No target origin names an opaque origin. Only a greeting may go to an unknown document; the
-      // rest waits for the port that the frame's own document offers.
+      // No target origin names an opaque origin. Only a greeting may go to an unknown document;
+      // other messages wait for the port that the frame's own document offers.
       if (transport.stopped || (opaque && !isGreeting)) return;
-      // A frame that has begun to load still shows an empty document of our own origin. Browsers
-      // log what it is not meant for.
+      // A frame that has begun to load still shows an empty document of this page's origin.
+      // Browsers log messages that do not match its origin.
       if (isGreeting && !opaque && safely(() => target.origin ?? origin, origin) !== origin) return;
       target?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
     },
-    end: listen([[globalThis, 'message', hear]]),
+    end: listen([[globalThis, 'message', onMessage]]),
   });
 }

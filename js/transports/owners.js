@@ -1,4 +1,4 @@
-/** Workers of pages and of Node, from inside. */
+/** Workers of pages and of Node, from the inside. */
 import { listen } from './listen.js';
 import { portTransport } from './port.js';
 
@@ -17,9 +17,9 @@ export function ownerPort() {
  * Accepts connections to this worker: from its owner or, in a shared worker, from every page that
  * connects. Outside of workers it does nothing.
  * @param {(transport: import('./transport.js').Transport, isOneOfMany?: boolean) => void} accept
- *   called for each connection; sets its `onMessage`, or closes it: that of a shared worker may be
- *   one too many
- * @returns {() => void} stops it
+ *   called for each connection; sets its `onMessage`, or closes it, for example because a shared
+ *   worker has too many
+ * @returns {() => void} stops accepting
  */
 export function listenToOwners(accept) {
   if ('SharedWorkerGlobalScope' in globalThis) {
@@ -30,8 +30,8 @@ export function listenToOwners(accept) {
   let stopped = false;
   /** @type {import('./transport.js').Transport | undefined} */
   let waiting;
-  // The owner has no other way to connect: when its connection has ended, the next one begins on
-  // the same port, with the next message.
+  // The owner has only this port: when its connection has ended, the next one begins on the same
+  // port, with the next message.
   const hearOwner = () => {
     const transport = portTransport(port, () => stopped || hearOwner());
     transport.onMessage = (message, ports) => {

@@ -8,7 +8,8 @@ import { listen } from './listen.js';
 import { Receiver } from './receiver.js';
 
 /**
- * What a window carries: `port` is a better way, which the app's document can offer.
+ * The features that a transport over windows carries: `port` is a better channel, which the app's
+ * document can offer.
  * @type {readonly import('./transport.js').Feature[]}
  */
 export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
@@ -16,7 +17,7 @@ export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
 /**
  * Makes a transport over a port.
  * @param {any} port a MessagePort, or anything with the same interface
- * @param {() => void} [closed] called when it closes, in place of closing the port
+ * @param {() => void} [closed] called when the transport closes, instead of closing the port
  * @param {unknown} [worker] the worker that the port belongs to
  * @returns {import('./transport.js').Transport}
  */
@@ -50,40 +51,40 @@ export function portTransport(port, closed = () => port.close?.(), worker = unde
  * @returns {() => void} stops listening
  */
 export function listenToPort(port, listener, worker) {
-  // Event emitters: ports, which need `start`, emit event objects like an EventTarget. Node's
-  // workers emit the message itself, and report more than a page's workers.
+  // Event emitters: ports, which have `start`, emit event objects like an EventTarget. Node's
+  // workers emit the message itself, and report more events than a page's workers.
   const emits = !port.addEventListener;
   const emitsMessages = emits && !port.start;
-  let spoke = false;
+  let hasReceived = false;
   /**
-   * Ports are only offered by window messages. Any that come here are ignored: reading `ports`
-   * costs time.
+   * Only window messages offer ports. Ports in other messages are ignored: reading `ports` takes
+   * time.
    * @param {any} message
    */
-  const hear = (message) => {
-    spoke = true;
+  const onMessage = (message) => {
+    hasReceived = true;
     listener.receive(emitsMessages ? message : message.data);
   };
   /**
    * A worker survives an uncaught error, unless its script failed to load.
    * @param {any} error
    */
-  const fail = (error) => {
+  const onError = (error) => {
     const lose = listener.lose.bind(listener);
     if (emits) lose(error);
-    else if (!spoke) void development().then((dev) => lose(dev.startError(error)), lose);
+    else if (!hasReceived) void development().then((dev) => lose(dev.startError(error)), lose);
   };
-  /** A message that cannot be deserialised here: shared memory of another site, say. */
-  const misread = () =>
+  /** For a message that cannot be deserialised here, such as shared memory of another site. */
+  const onMessageError = () =>
     listener.receiveUnreadable(new AbpError('PARSE_ERROR', 'A message could not be deserialized'));
   /** @type {[any, string, (event: any) => void][]} */
   const listeners = [
-    [port, 'message', hear],
-    [port, 'messageerror', misread],
+    [port, 'message', onMessage],
+    [port, 'messageerror', onMessageError],
     // Ports of Node and Electron report when the other end closes; those of browsers do not.
     [port, 'close', () => listener.lose()],
-    // Nothing reports that a page's worker was terminated or closed itself.
-    [worker, 'error', fail],
+    // No event reports that a page's worker was terminated or closed itself.
+    [worker, 'error', onError],
     [worker, 'exit', (code) => listener.lose(new Error(`it exited with code ${code}`))],
   ];
   const stop = emits

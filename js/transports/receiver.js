@@ -1,9 +1,9 @@
-/** Delivers what arrives, as js/transports/transport.js promises for every transport. */
+/** Delivers messages as the contract in js/transports/transport.js says. */
 import { AbpError, invokeReportingErrors } from '../common/errors.js';
 
 /** @import { Transport } from './transport.js' */
 
-/** Messages, and characters of text, that may arrive before somebody listens. */
+/** The most messages, and characters of text, that are kept before there is a listener. */
 const MAX_EARLY_MESSAGES = 1024;
 const MAX_EARLY_CHARACTERS = 2 ** 25;
 
@@ -21,14 +21,17 @@ export class Receiver {
   /** Deliveries that wait for a listener. @type {(() => void)[]} */
   #early = [];
   #earlyCharacters = 0;
-  /** Whether nothing arrives any more: the other side was lost, or this one has closed it. */
+  /**
+   * True if nothing arrives any more: the other side is gone, or this side has closed the
+   * transport.
+   */
   #over = false;
   /**
-   * Whether nothing is sent or received any more. Earlier messages may still wait to be delivered.
+   * True if nothing is sent or received any more. Earlier messages may still wait to be delivered.
    */
   stopped = false;
 
-  /** What the transport's user has set: called with each message, and the ports that came. */
+  /** The user's listener, called with each message and the ports that came with it. */
   get onMessage() {
     return this.#onMessage ?? (() => {});
   }
@@ -39,7 +42,7 @@ export class Receiver {
     this.#deliverSoon();
   }
 
-  /** What the transport's user has set: called once, when the other side is gone. */
+  /** The user's listener, called once, when the other side is gone. */
   get onClose() {
     return this.#onClose;
   }
@@ -49,10 +52,10 @@ export class Receiver {
     this.#deliverSoon();
   }
 
-  /** Called when somebody listens: a transport that can wait begins to read. */
+  /** Called when `onMessage` is set: a transport that can wait begins to read. */
   listen() {}
 
-  /** Releases what the transport uses: its listeners, its socket or port. Called once. */
+  /** Releases the transport's resources: its listeners, its socket or port. Called once. */
   end() {}
 
   /** Ends the connection from this side: nothing is delivered any more. */
@@ -62,7 +65,7 @@ export class Receiver {
     this.stop();
   }
 
-  /** Stops sending and receiving. What has arrived is still delivered. */
+  /** Stops sending and receiving. Messages that have arrived are still delivered. */
   stop() {
     if (this.stopped) return;
     this.stopped = true;
@@ -70,17 +73,17 @@ export class Receiver {
   }
 
   /**
-   * A message has arrived.
+   * Delivers a message that has arrived.
    * @param {unknown} message the message
    * @param {readonly MessagePort[]} [ports]
-   * @param {number} [length] characters, where it was text
+   * @param {number} [length] characters, if it was text
    */
   receive(message, ports = NO_PORTS, length = 0) {
     this.deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
   /**
-   * Something has arrived that is not a message.
+   * Reports data that has arrived and is not a message.
    * @param {AbpError} error what was wrong with it
    */
   receiveUnreadable(error) {
@@ -91,8 +94,8 @@ export class Receiver {
   }
 
   /**
-   * The other side has gone away.
-   * @param {unknown} [cause] none where it has ended the connection in an orderly way
+   * Reports that the other side is gone.
+   * @param {unknown} [cause] absent if it ended the connection in an orderly way
    */
   lose(cause) {
     if (this.#over) return;
@@ -102,7 +105,7 @@ export class Receiver {
   }
 
   /**
-   * Delivers something at once, or after what waits already.
+   * Runs a delivery at once, or after those that already wait.
    * @param {() => void} deliver
    * @param {number} [length]
    */
@@ -116,15 +119,15 @@ export class Receiver {
     this.stop();
   }
 
-  /** Not at once: the listener may have more to set up. */
+  /** Not at once: the user may still have to set another listener. */
   #deliverSoon() {
     if (this.#early.length) queueMicrotask(() => this.#deliver());
   }
 
   #deliver() {
-    // What arrives meanwhile is kept and comes after it.
+    // Messages that arrive meanwhile are kept and delivered next.
     for (let next; (next = this.#early[0]); this.#early.shift()) {
-      // The last one tells that the other side was lost.
+      // The last delivery reports that the other side is gone.
       const isEnd = this.#over && this.#early.length === 1;
       if (!(isEnd ? this.#onClose : this.#onMessage)) return;
       next();

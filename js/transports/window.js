@@ -2,9 +2,8 @@
 import { UPGRADABLE } from './port.js';
 
 /**
- * Makes a transport to a window. What comes from there the app listens to itself
- * (js/app/listen.js).
- * @param {MessageEventSource} source that window
+ * Makes a transport to a window. The app itself listens to messages from there (js/app/listen.js).
+ * @param {MessageEventSource} source the window
  * @param {string} origin exact
  * @returns {import('./transport.js').Transport}
  */

@@ -4,7 +4,8 @@ import { portTransport } from './port.js';
 /**
  * Makes a transport to a port or a worker. A transport is returned unchanged.
  * @param {any} target a MessagePort, a worker of a page or of Node, or a transport
- * @param {boolean} made whether the worker was made for this: then closing terminates it, too
+ * @param {boolean} made whether the worker was made for this transport: then closing it terminates
+ *   the worker
  * @returns {import('./transport.js').Transport}
  */
 export function transportTo(target, made) {
@@ -20,7 +21,7 @@ export function transportTo(target, made) {
  * @returns {Promise<unknown> | undefined} in Node, settles when it has ended
  */
 export function end(worker) {
-  // Nobody handles what it still throws, and Node would take that for an error of the whole
+  // The worker may still throw. Without a listener Node would treat that as an error of the whole
   // process.
   worker.on?.('error', () => {});
   return worker.port ? worker.port.close() : worker.terminate();

@@ -1,4 +1,4 @@
-/** What a client knows of an app. Types only: nothing of this runs. */
+/** Types of an app, as a client knows it. Types only: no code. */
 import type { CallOptions } from '../agent/client.js';
 import type { Response } from '../wire/messages.js';
 import type { Registry } from '../app/registry.js';
@@ -10,13 +10,13 @@ import type { Exposed } from '../app/expose.js';
  */
 export type Schema = object | boolean;
 
-/** Whether a type is `any`. */
+/** True if a type is `any`. */
 export type IsAny<T> = 0 extends 1 & T ? true : false;
 
-/** Any function, as types match it. */
+/** A function of any type. */
 export type AnyFunction = (...args: any) => any;
 
-/** Names the member of an app's type that has its capabilities, as functions by name. */
+/** The key of the member of an app's type that holds its capabilities, as functions by name. */
 export declare const contract: unique symbol;
 
 /**
@@ -35,8 +35,7 @@ export type CapabilitiesOf<App> =
       : App;
 
 /**
- * The names of an app's capabilities. It is inferred so that the compiler's messages list the
- * names.
+ * The names of an app's capabilities. They are inferred so that the compiler's messages list them.
  */
 export type NameOf<App> = keyof CapabilitiesOf<App> & string extends infer Name extends string
   ? Name
@@ -51,7 +50,10 @@ type Callable<App, Name> = Extract<
 export type ParamsOf<App, Name extends NameOf<App>> =
   Parameters<Callable<App, Name>> extends [] ? {} | undefined : Parameters<Callable<App, Name>>[0];
 
-/** What `call` and the like take after the name. Params that need no member may be left out. */
+/**
+ * The arguments of `call` and similar methods after the name. Params can be left out if none of
+ * their members is required.
+ */
 export type CallArguments<App, Name extends NameOf<App>, Options = CallOptions> =
   {} extends ParamsOf<App, Name>
     ? [params?: ParamsOf<App, Name>, options?: Options]
@@ -61,7 +63,7 @@ export type CallArguments<App, Name extends NameOf<App>, Options = CallOptions> 
 
 type Returned<App, Name> = Awaited<ReturnType<Callable<App, Name>>>;
 
-/** Whether a handler returned a response of the protocol: an object with no members but these. */
+/** True if a handler returned a response of the protocol: an object with these members only. */
 type IsResponse<R> = R extends { success: boolean }
   ? Exclude<PresentIn<R>, 'success' | 'data' | 'error' | 'cancelled' | 'metadata'> extends never
     ? true
@@ -69,12 +71,12 @@ type IsResponse<R> = R extends { success: boolean }
   : false;
 
 /**
- * The members that are not always undefined: TypeScript adds those of the other results of a
- * handler.
+ * The keys of the members that are not always undefined. TypeScript adds to each result of a
+ * handler the members of its other results, as undefined.
  */
 type PresentIn<R> = { [K in keyof R]-?: [R[K]] extends [undefined] ? never : K }[keyof R];
 
-/** The data of what a handler returned. */
+/** The data in a handler's return value. */
 type DataIn<R> =
   IsAny<R> extends true
     ? any
@@ -92,7 +94,7 @@ type DataIn<R> =
             : R
       : never;
 
-/** What a handler may return to stream. */
+/** Values that a handler can return to stream. */
 type Streamed = AsyncIterable<any> | Generator<any> | ReadableStream<any>;
 
 /** The data of a stream: what its generator returns or, if that is nothing, its chunks. */
@@ -114,9 +116,7 @@ type ChunkIn<R> =
 /** The chunks that a capability streams. */
 export type ChunkOf<App, Name extends NameOf<App>> = ChunkIn<Returned<App, Name>>;
 
-/**
- * The codes of the errors that a handler returned; not those that it throws, which no type tells.
- */
+/** The codes of the errors that a handler returns. Types do not show the errors that it throws. */
 type CodesIn<R> =
   IsAny<R> extends true
     ? never
@@ -126,7 +126,7 @@ type CodesIn<R> =
         : C
       : never;
 
-/** The data that a capability gives. */
+/** The type of a capability's data. */
 export type DataOf<App, Name extends NameOf<App>> = DataIn<Returned<App, Name>>;
 
 /** The response to a call of a capability. */
@@ -137,14 +137,14 @@ export type ResponseOf<App, Name extends NameOf<App>> = Response<
 
 // --- What stands on an app -----------------------------------------------------------------------
 
-/** What `expose` hands to its option `webmcp`. */
+/** The argument that `expose` passes to its option `webmcp`. */
 export interface ServedApp {
   exposed: Exposed;
-  /** Its capabilities; none if the app was made without this library. */
+  /** The app's capabilities. Undefined if the app was made without this library. */
   registry?: Registry | undefined;
-  /** The exact origins that `expose` was given. */
+  /** The exact origins passed to `expose`. */
   origins: string[];
 }
 
-/** Begins to serve an app, and returns what tells it of changes and of the end. */
+/** Starts to serve an app. Returns functions that report changes and the end of the app. */
 export type WebMcp = (app: ServedApp) => { changed(): void; close(): void };

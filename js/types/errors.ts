@@ -1,4 +1,4 @@
-/** The codes that the protocol names. */
+/** The error codes of the protocol. */
 export type ProtocolCode =
   | 'NOT_INITIALIZED'
   | 'ALREADY_INITIALIZED'
@@ -25,7 +25,7 @@ export type ProtocolCode =
   | 'DISCONNECTED';
 
 /**
- * Any text is a legal code; an editor completes the protocol's, and the app's own where they are
+ * Any text is a legal code. An editor completes the protocol's codes, and the app's own if they are
  * known.
  */
 export type ErrorCode<Own extends string = never> = ProtocolCode | Own | (string & {});

@@ -1,18 +1,18 @@
 /**
- * What became of the work of a call that did not succeed, `metadata.outcome` of its response: it
- * never ran; it ended because of the cancel; it ran to its end, so that its effects stand; it still
- * ran when the response was sent; nobody knows; it failed by itself.
+ * The outcome of a call that did not succeed, `metadata.outcome` of its response: it never ran; it
+ * stopped because of the cancel; it ran to its end, so its effects stand; it still ran when the
+ * response was sent; its outcome is unknown; it failed by itself.
  */
 export type CallOutcome = 'unstarted' | 'stopped' | 'finished' | 'running' | 'unknown' | 'failed';
 
-/** What is known of a call by now: its outcome, and what its handler said of its work. */
+/** The state of a call, as far as it is known: its outcome, and its handler's last report. */
 export type CallFate = {
-  /** `finished` of a call that succeeded, too. */
+  /** Also `finished` for a call that succeeded. */
   outcome: CallOutcome;
-  /** What its handler reported last. */
+  /** The last report of its handler. */
   report?: any;
   /** Its last progress. */
   progress?: import('../wire/messages.js').ProgressInfo;
-  /** Why it cannot be told. */
+  /** Why its state is not known. */
   error?: import('../common/errors.js').ErrorObject;
 };

@@ -1,4 +1,4 @@
-/** What the shim knows of the parts that stand on it. */
+/** Types of the parts that the shim uses without importing them. */
 import type { ConnectionOptions } from '../app/connections.js';
 import type { Exposed, Interface } from '../app/expose.js';
 import type { Connection } from '../app/connection.js';
@@ -8,7 +8,7 @@ import type { Endpoint } from '../session/endpoint.js';
 import type { ObserverOptions } from '../session/observers.js';
 import type { TraceListener } from './trace.js';
 
-/** What a site says about its app. It may have further members, which are not checked. */
+/** A site's description of its app. It may have further members, which are not checked. */
 export interface Manifest {
   /** The protocol's version. */
   abp: string;
@@ -32,41 +32,45 @@ export interface Manifest {
   }[];
 }
 
-/** Makes events of what it observes. */
+/** Makes trace events from endpoints. */
 export interface Tracing {
-  /** Calls a listener with each event from now on, until what it returns is called. */
+  /** Calls a listener with each event from now on. Returns a function that removes it. */
   add(listener: TraceListener): () => void;
-  /** Observes an endpoint if somebody listens. */
+  /** Observes an endpoint if there is a listener. */
   follow(endpoint: Endpoint): void;
 }
 
-/** What an app remembers for agents that come back, and the results of calls that have a key. */
+/**
+ * The memory of an app: its calls, for agents that come back, and the results of calls with a key.
+ */
 export interface Memory {
   /**
-   * Opens the app's store of keys, and tells what agents are told of it. It resolves when it is
-   * open, or not waited for any more.
+   * Opens the app's store of keys, and passes its name and period to `tell`, which announces them
+   * to agents. Resolves when the store is open, or when it has taken too long.
    */
   open(tell: (named: { id: string; rememberFor: number }) => void): Promise<void>;
   /** Keeps the calls of a connection that has ended. */
   add(connection: Connection): void;
-  /** Keeps what the handler of a call said of its work. */
+  /** Keeps the last report and progress of a call's handler. */
   keep(endpoint: Endpoint, callId: string, said: { report?: unknown; progress?: object }): void;
   /**
-   * Answers an agent that asks what became of a call, or runs a call that has a key, unless it has
+   * Answers an agent that asks about the outcome of a call. Runs a call with a key unless it has
    * run.
    */
   recall(connection: Connection, call: Call, run: () => unknown): unknown;
   close(): void;
 }
 
-/** What the doors fill in. Each function without params loads a part. */
+/**
+ * The functions that the entries of the package provide. Each function without params loads a part.
+ */
 export interface Parts {
   /**
-   * Puts JSON Schemas in place of a capability's schemas, by which it is checked; throws unless
-   * agents can be told of it.
+   * Replaces a capability's schemas by JSON Schemas and by the functions that check them. Throws if
+   * the capability cannot be described to agents.
    */
   describe(name: string, entry: Entry, shown: readonly (keyof Entry)[]): void;
-  /** Throws unless a value can stand in a handshake. */
+  /** Throws unless a value can be sent in a handshake. */
   requireJson(what: string, value: unknown, path: string): void;
   trace(): Promise<{
     Tracing: new (options: ObserverOptions, endpoints: () => Endpoint[]) => Tracing;
@@ -76,7 +80,10 @@ export interface Parts {
     Memory: new (connections: ReadonlySet<Connection>, rememberFor?: number, store?: any) => Memory;
   }>;
   foreign(): Promise<{
-    /** Puts what it can do in the place of the registry, in what connections are given. */
+    /**
+     * Replaces the registry, in the options of connections, by the capabilities of the app's own
+     * `window.abp`.
+     */
     serveForeign(abp: Interface, exposed: Exposed, options: ConnectionOptions): void;
   }>;
   manifest(): Promise<{

@@ -1,4 +1,4 @@
-/** What is observed of an endpoint, and what people and tools are shown of it. */
+/** Types of a trace: observed events of an endpoint, and their form for people and tools. */
 import type { ErrorObject } from '../common/errors.js';
 import type { Handle } from '../driver/abp-boundary.js';
 import type { Action } from '../driver/machine.js';
@@ -7,10 +7,10 @@ import type { Call } from '../session/call.js';
 
 export type { Endpoint };
 
-/** A call that was made here, or received. */
+/** A call made here, or received. */
 export type AnyCall = Call;
 
-/** What an endpoint tells, as it happens. */
+/** The events that an endpoint reports to its observers, with their arguments. */
 export interface Observed {
   /** A message or a frame is about to be sent or read. */
   message: [sent: boolean, data: unknown];
@@ -25,34 +25,34 @@ export interface Observed {
   action: [action: Action, context: unknown];
   /** Progress is about to be sent. */
   progress: [record: AnyCall, info: unknown];
-  /** This is what becomes of a call. */
+  /** A call has ended with this response. */
   end: [record: AnyCall, response: unknown];
 }
 
-/** Is told what happens, and changes nothing. */
-export type Observe = <What extends keyof Observed>(what: What, ...told: Observed[What]) => void;
+/** An observer. It receives events and changes nothing. */
+export type Observe = <Name extends keyof Observed>(name: Name, ...args: Observed[Name]) => void;
 
 /** How a call ended. */
 export type TraceOutcome = 'completed' | 'failed' | 'cancelled' | 'timed out' | 'disconnected';
 
 /**
- * One thing that happened. Members that make no sense for a type are absent. Params, responses and
- * messages are those of the call, not copies: do not change them.
+ * One event. Members that do not apply to a type are absent. Params, responses and messages are
+ * those of the call, not copies: do not change them.
  */
 export interface TraceEvent {
   /**
-   * `call`: it was sent, or received and accepted; `start`: a call that waited for its turn runs;
-   * `refused`: it was never sent, or received and not accepted; `dropped`: what was received had no
-   * effect
+   * `call`: a call was sent, or received and accepted; `start`: a call that waited for its turn
+   * runs; `refused`: a call was not sent, or was received and rejected; `dropped`: a received
+   * message had no effect
    */
   type:
     | ('call' | 'start' | 'progress' | 'cancel' | 'result')
     | ('refused' | 'message' | 'dropped' | 'session');
   /** ms of `performance.now()` */
   time: number;
-  /** which connection of this page or process */
+  /** the number of the connection in this page or process */
   connection: number;
-  /** on which this was seen */
+  /** the side that observed it */
   side: 'agent' | 'app';
   /** `out`: this side made the call, or sends; `local`: the app calls itself */
   direction?: 'out' | 'in' | 'local';
@@ -68,7 +68,7 @@ export interface TraceEvent {
   timeout?: number;
   /** of a `call`: it waits for its turn */
   waiting?: boolean;
-  /** what was reported */
+  /** the reported progress */
   progress?: any;
   /**
    * of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed`, `unknown type` or
@@ -92,5 +92,5 @@ export interface TraceEvent {
   count?: number;
 }
 
-/** Is called with each event of a trace. */
+/** A listener of a trace, called with each event. */
 export type TraceListener = (event: TraceEvent) => void;

@@ -1,6 +1,6 @@
 /**
- * Tells which addresses are on the public internet. docs/architecture.md#dependencies says why no
- * library does.
+ * Decides which addresses are on the public internet. docs/decisions.md says why no library does
+ * this.
  */
 
 /**
@@ -53,8 +53,8 @@ function isPublic6(ipv6) {
 }
 
 /**
- * Whether a host is on the public internet, judged by its address or name. A name that passes may
- * still resolve to an address that does not. What cannot be read, such as a link-local
+ * True if a host is on the public internet, judged by its address or name. A name that passes may
+ * still resolve to a private address. An address that cannot be read, such as a link-local
  * `fe80::1%eth0`, is not public.
  * @param {string} host a `hostname` of a URL, or an address as the system's resolver writes it
  */
@@ -71,7 +71,7 @@ export function isPublic(host) {
 }
 
 /**
- * Whether a host is this machine, judged by its address or name.
+ * True if a host is this machine, judged by its address or name.
  * @param {string} host a `hostname` of a URL, or an address of a socket
  */
 export const isLoopback = (host) =>

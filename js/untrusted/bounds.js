@@ -1,6 +1,6 @@
 /**
- * Limits of values from outside. addresses.js is the other half of this package: which hosts are on
- * the public internet. Neither holds anything, nor knows calls.
+ * Limits of values from outside. addresses.js, the other part of this folder, decides which hosts
+ * are on the public internet. Both hold no state and do not know calls.
  */
 
 /**
@@ -8,7 +8,7 @@
  * @property {number} [maxValues] number of values, including the value itself: members, elements,
  *   keys and values of maps (1048576). A value that occurs several times counts each time, as it
  *   does in text. An array counts by its length, even if it is sparse: `new Array(2 ** 32 - 1)`
- *   crosses a port in no time, and takes minutes and gigabytes to write
+ *   crosses a port at once, but takes minutes and gigabytes to write
  * @property {number} [maxCharacters] of all strings and member names together (67108864)
  * @property {number} [maxDepth] levels of objects in objects (1000)
  * @property {number} [maxBigIntBits] of each BigInt, because converting digits takes more than
@@ -16,8 +16,7 @@
  */
 
 /**
- * Throws unless a value is within bounds. Its own cost is limited by the bounds, whatever the value
- * is.
+ * Throws unless a value is within bounds. The bounds also limit the cost of this check.
  *
  * Use it before you walk, copy or stringify a value that arrived by structured clone, or was built
  * from such values:
@@ -29,12 +28,12 @@
  * though not its depth. For a list that should be short, checking the length is enough:
  * `Array.isArray(list) && list.length <= MAX`.
  *
- * Bytes (buffers, views of them and Blobs) count as one value. An object with a `toJSON` method is
- * not looked into: no such object can come from the other side.
- * @param {unknown} value what to check; reading it may throw
+ * Bytes (buffers, views of them and Blobs) count as one value. The members of an object with a
+ * `toJSON` method are not checked: such an object cannot come from the other side.
+ * @param {unknown} value the value to check; reading it may throw
  * @param {Bounds} [bounds] the limits
- * @param {(value: object, values: number) => void} [leave] takes each object when its members have
- *   been counted, and how many values it has, itself included
+ * @param {(value: object, values: number) => void} [leave] called with each object when its members
+ *   have been counted, and with the number of its values, itself included
  * @throws {RangeError} that names the limit
  * @throws {TypeError} if it is too deep because it contains itself
  */
@@ -72,7 +71,7 @@ export function requireBounded(value, bounds = {}, leave = undefined) {
     path.push(value);
     const before = values;
     if (Array.isArray(value)) {
-      // What is too long is not even looked at.
+      // A list that is too long is not visited.
       check(value.length <= values, 'values', maxValues);
       for (let i = 0; i < value.length; i++) visit(value[i]);
     } else if (value instanceof Set) {

@@ -3,20 +3,21 @@ import { AbpError } from '../common/errors.js';
 import { HOW_TO_ALLOW, isPublic } from './addresses.js';
 
 /**
- * Imports a module of Node by a name that bundlers do not see: pages never run this.
+ * Imports a module of Node by a name that bundlers cannot follow: pages never run this.
  * @param {string} name
  * @returns {Promise<any>}
  */
 export const node = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
 
 /**
- * Sends a request to a name. An address in its place is looked up nowhere: check it before.
+ * Sends a request to a host name. An address instead of a name is not checked here: check it
+ * before.
  * @param {URL} url
  * @param {object} options of Node's `http.request`
  * @param {object} how
- * @param {boolean} [how.allowPrivate] whether addresses may be used that are not public
- * @param {(name: string) => Promise<{ address: string }[]>} [how.lookup] resolves names (the
- *   system's resolver)
+ * @param {boolean} [how.allowPrivate] whether addresses that are not public are allowed
+ * @param {(name: string) => Promise<{ address: string }[]>} [how.lookup] resolves names (default:
+ *   the system's resolver)
  * @param {Uint8Array} [how.body]
  * @returns {Promise<any>} Node's `IncomingMessage`. Redirections are not followed
  */

@@ -1,10 +1,10 @@
 /**
- * The way to an app in another window, from the page that opened it or the other way round. An app
- * needs none of it: `expose` hears the windows of its `origins`.
+ * The transport to an app in another window, for the page that opened it or was opened by it. An
+ * app needs none: `expose` listens to the windows of its `origins`.
  *
- * How it is made. Messages go as to an iframe (js/transports/iframe.js). An iframe's element tells
- * what becomes of it; a window is looked at (watch.js), until the app's document has offered a
- * port, which says goodbye itself.
+ * Messages are sent as to an iframe (js/transports/iframe.js). The element of an iframe reports its
+ * end; a window has to be polled (watch.js), until the app's document has offered a port, which
+ * reports its own end.
  */
 import { exactOrigin } from '../common/origins.js';
 import { iframeTransport } from '../transports/iframe.js';

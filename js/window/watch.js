@@ -1,12 +1,13 @@
 /**
- * Windows that a page opened, or was opened by. No event tells that one is gone: it is looked at.
+ * Watches windows that a page opened, or was opened by. No event reports that a window is gone, so
+ * it is polled.
  */
 import { AbpError } from '../common/errors.js';
 
-/** How often, in ms. */
+/** The interval of the polls, in ms. */
 const PERIOD = 250;
 
-/** A browser shows both alike, so that a page does not learn which it was. */
+/** Browsers do not show a page which of the two it was. */
 const gone = () =>
   new AbpError(
     'DISCONNECTED',
@@ -16,7 +17,7 @@ const gone = () =>
 
 /**
  * @param {any} target
- * @throws {AbpError} if it is no window, or one that is gone
+ * @throws {AbpError} if it is not a window, or is gone
  */
 export function requireWindow(target) {
   if (typeof target?.postMessage !== 'function')
@@ -28,9 +29,9 @@ export function requireWindow(target) {
 }
 
 /**
- * Tells when a window is gone.
+ * Reports when a window is gone.
  * @param {Window} target
- * @param {(why: AbpError) => void} lost called once, in a turn of its own
+ * @param {(why: AbpError) => void} lost called once, asynchronously
  * @returns {() => void} stops watching
  */
 export function watchWindow(target, lost) {
@@ -39,7 +40,7 @@ export function watchWindow(target, lost) {
     clearInterval(timer);
     lost(gone());
   }, PERIOD);
-  // A test in Node, whose windows are not real ones, ends all the same.
+  // So that a test in Node, without real windows, can end.
   /** @type {any} */ (timer).unref?.();
   return () => clearInterval(timer);
 }

@@ -1,16 +1,19 @@
-/** Writes frames; js/wire/frame-kinds.js says what they are. */
+/** Writes frames; js/wire/frame-kinds.js describes them. */
 import { copyOf } from '../common/copy.js';
 import { LARGE, TEXT, shapeOf } from '../common/snapshot.js';
 import { parse, stringify } from '../common/values.js';
 import * as FrameKind from './frame-kinds.js';
 
-/** Entries in one frame. More are sent in further frames, and longer frames are refused. */
+/**
+ * The most entries in one frame. Further entries go into further frames; longer frames are
+ * rejected.
+ */
 const MAX_FRAME_ENTRIES = 4096;
 
 /**
- * The entries of what has come.
+ * The entries of a received frame.
  * @param {any} frame text or values
- * @returns {unknown[] | false} false if it is no frame
+ * @returns {unknown[] | false} false if it is not a frame
  */
 export function entriesOf(frame) {
   try {
@@ -23,7 +26,7 @@ export function entriesOf(frame) {
 }
 
 /**
- * Whether what has come is meant as a frame: a program that shares the channel may post any text.
+ * True if data is meant as a frame: a program that shares the channel may post any text.
  * @param {any} data text or a list
  */
 export const isFrame = (data) => (typeof data === 'string' ? /^\[+\d/.test(data) : data[0] > 0);
@@ -33,17 +36,17 @@ const soon = Promise.resolve();
 
 /** Collects the messages of a microtask, and sends them as one frame. */
 export class FrameWriter {
-  /** What is collected. @type {unknown[]} */
+  /** The collected entries. @type {unknown[]} */
   #entries = [];
-  /** Entries as text, which come after the others. */
+  /** Entries as text, which follow the others. */
   #text = '';
   #texts = 0;
-  /** When chunks of streams were sent, and the bytes of those that were collected since. */
+  /** When chunks of streams were last sent, and the bytes of the chunks collected since. */
   sentAt = 0;
   bytes = 0;
-  /** Whether an entry was added in this turn. */
+  /** True if an entry was added in this turn. */
   #hasBegun = false;
-  /** Microtasks for which what was collected waits beyond those of its turn. */
+  /** The number of further microtasks for which the collected entries wait. */
   #left = 0;
   #channel;
   #undeliverable;
@@ -53,7 +56,7 @@ export class FrameWriter {
    * @param {{ post(frame: unknown[] | string, transfer?: Transferable[]): void }} channel sends a
    *   frame
    * @param {(entry: unknown[], transfer: Transferable[] | undefined, error: unknown) => void}
-   *   undeliverable gets each entry that could not be sent, and why
+   *   undeliverable called with each entry that could not be sent, and the error
    * @param {boolean} [writesText] whether the other side reads text
    */
   constructor(channel, undeliverable, writesText = false) {
@@ -64,9 +67,9 @@ export class FrameWriter {
 
   /**
    * Adds an entry. The first one of a turn is sent at once, because a single call should not wait.
-   * The others are collected until the turn's microtasks have run, as text or as copies: what is
-   * neither is sent with those before it.
-   * @param {number} kind see js/wire/frame-kinds.js, also for the next three
+   * The others are collected until the turn's microtasks have run, as text or as copies. An entry
+   * that can be neither is sent together with those before it.
+   * @param {number} kind see js/wire/frame-kinds.js, as for `key`, `a` and `b`
    * @param {unknown} key
    * @param {unknown} a
    * @param {unknown} b
@@ -76,7 +79,7 @@ export class FrameWriter {
     const isFirst = this.#isFirst();
     let isUrgent = isFirst;
     try {
-      // A getter inside may make a call, whose entry comes before this one.
+      // A getter in it may make a call, whose entry then precedes this one.
       const shape = shapeOf(b);
       if (isFirst && !this.#entries.length && !this.#texts)
         return this.#channel.post([kind, key, a, b], transfer);
@@ -110,14 +113,14 @@ export class FrameWriter {
    * @param {unknown} b
    */
   #addText(kind, key, a, b) {
-    // In a list, a `toJSON` of all lists would be asked for it. A getter inside may add others
-    // first.
+    // Not as a list, since `toJSON` may have been added to all lists. A getter in it may add
+    // entries before this one.
     const entry = `,${kind},${stringify(key)},${stringify(a) ?? null},${stringify(b)}`;
     this.#text += entry;
     if (++this.#texts === MAX_FRAME_ENTRIES) this.flush();
   }
 
-  /** Entries as text, which stand before what comes now. */
+  /** Moves the entries as text to the others, before another entry is added. */
   #endText() {
     if (!this.#texts) return;
     this.#entries.push(FrameKind.TEXT, 0, undefined, `[${this.#text.slice(1)}]`);
@@ -126,7 +129,7 @@ export class FrameWriter {
   }
 
   /**
-   * What was collected waits for more.
+   * Lets the collected entries wait for more.
    * @param {number} turns microtasks
    * @returns {boolean} whether anything was collected
    */
@@ -135,7 +138,7 @@ export class FrameWriter {
     return this.#entries.length + this.#texts > 0;
   }
 
-  /** Whether this is the first entry of the turn; if so, schedules the flush. */
+  /** True if this is the first entry of the turn; if so, schedules the flush. */
   #isFirst() {
     if (this.#hasBegun) return false;
     this.#hasBegun = true;
@@ -153,7 +156,7 @@ export class FrameWriter {
   };
 
   /**
-   * Sends what was collected.
+   * Sends the collected entries.
    * @param {Transferable[]} [transfer] moved with the last entry
    */
   flush(transfer) {
@@ -173,7 +176,7 @@ export class FrameWriter {
    * Sends the entries of a frame one by one, because they could not be sent together.
    * @param {unknown[]} frame
    * @param {Transferable[]} [transfer] moved with the last entry
-   * @param {Set<unknown>} [ended] the keys of streams of which a chunk could not be sent
+   * @param {Set<unknown>} [ended] the keys of streams with a chunk that could not be sent
    */
   #postApart(frame, transfer, ended = new Set()) {
     for (let i = 0; i < frame.length; i += 4) {

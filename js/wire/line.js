@@ -1,7 +1,6 @@
 /**
- * What is said to the other side, and how: in messages of the published protocol or, where both
- * sides agreed on them, in frames. A session has one of the two lines from its beginning to its
- * end.
+ * Lines: sending to the other side and reading from it, in messages of the published protocol or,
+ * if both sides agreed on them, in frames. A session keeps its line from its beginning to its end.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { outOfMemory } from '../driver/core.js';
@@ -17,9 +16,9 @@ import { reasonUnsent, warnUnsent } from './unsent.js';
 /** @import { Amount, Call, Endpoint, Line, MadeCall, MessageKind, Sink } from '../types/line.js' */
 
 /**
- * What a peer says of a stream.
+ * Reads an amount of a stream from a peer.
  * @param {unknown} value
- * @returns {number} -1, to the core, if it is no number
+ * @returns {number} -1, for the core, if it is not a number
  */
 const countOf = (value) => (typeof value === 'number' ? value : -1);
 
@@ -32,20 +31,20 @@ export const numberOf = (key) =>
   typeof key === 'number' && key >>> 0 === key ? /** @type {abp.CallNumber} */ (key) : 0;
 
 /**
- * Says everything in messages of its own.
+ * Sends each message by itself.
  * @implements {Line}
  */
 export class MessageLine {
-  /** Collects what goes in frames. @type {FrameWriter | undefined} */
+  /** Collects frames; only in a `FrameLine`. @type {FrameWriter | undefined} */
   writer = undefined;
 
-  /** @param {Endpoint} endpoint that it belongs to */
+  /** @param {Endpoint} endpoint its owner */
   constructor(endpoint) {
     this.endpoint = endpoint;
   }
 
   /**
-   * Makes a call, or asks a question.
+   * Sends a call or a question.
    * @param {MadeCall} call
    * @param {Amount} [window] of its stream
    */
@@ -80,7 +79,7 @@ export class MessageLine {
   respond(call, response, transfer) {
     const message = responseMessage(this.endpoint.role, call.options.id, response);
     const failed = (/** @type {unknown} */ error) => {
-      // Once more, without what could not be moved.
+      // Try again without the transfer list, the likely cause.
       if (transfer?.length) this.respond(call, response);
       else void this.respondUnsent(response, error, (payload) => ({ ...message, payload }));
     };
@@ -88,7 +87,7 @@ export class MessageLine {
   }
 
   /**
-   * What is said when a call is to be stopped, read when the core says that it is.
+   * The text of a cancel, read when the core says to stop the call.
    * @param {Call} _call
    * @returns {unknown} for `cancel`
    */
@@ -97,7 +96,7 @@ export class MessageLine {
   }
 
   /**
-   * Asks for a call to be stopped.
+   * Sends a cancel for a call.
    * @param {Call} _call
    * @param {any} text what `cancelText` returned
    */
@@ -106,15 +105,15 @@ export class MessageLine {
   }
 
   /**
-   * Says how far a call has come.
+   * Sends the progress of a call.
    * @param {object} info
    * @param {unknown} token names the call; true is its id
-   * @param {Call} [call] absent if it belongs to none
+   * @param {Call} [call] absent if the progress belongs to no call here
    */
   progress(info, token, call) {
     const isById = call && token === true;
-    const said = { progress: isById ? undefined : token };
-    const message = this.endpoint.core.print(said, abp.REPORT, call?.handle);
+    const content = { progress: isById ? undefined : token };
+    const message = this.endpoint.core.print(content, abp.REPORT, call?.handle);
     if (message)
       this.control({ ...message, payload: { ...info, ...message.payload } }, 'droppable');
   }
@@ -133,7 +132,7 @@ export class MessageLine {
   }
 
   /**
-   * Says how much of a stream was read.
+   * Reports how much of a stream was read.
    * @param {Call} call
    * @param {Amount} amount
    */
@@ -143,7 +142,7 @@ export class MessageLine {
 
   /**
    * Sends a message that the core has printed.
-   * @param {any} message undefined if there is nothing to be said any more
+   * @param {any} message undefined if there is no message to send any more
    * @param {MessageKind} [kind]
    * @param {boolean} [_canWait] whether it may wait for the end of the turn
    */
@@ -152,9 +151,9 @@ export class MessageLine {
   }
 
   /**
-   * Reads what has come.
+   * Reads received data.
    * @param {unknown} data
-   * @param {Sink} sink gives it to the core
+   * @param {Sink} sink passes it to the core
    */
   receive(data, sink) {
     if (Array.isArray(data) || typeof data === 'string')
@@ -168,7 +167,7 @@ export class MessageLine {
    * @param {Sink} sink
    */
   readMessage(message, sink) {
-    // The core need not read those of an ordinary call.
+    // The core need not read the messages of an ordinary call.
     const read = readOrdinary(sink.role, message);
     if (!read) return sink.message(message);
     const { id, payload, callId, name } = read;
@@ -179,13 +178,13 @@ export class MessageLine {
     return sink.called(callId, name, getOwn(payload, 'params'), options);
   }
 
-  /** Sends what was collected. */
+  /** Sends the collected messages. */
   flush() {}
 
   /**
    * @param {any} message
-   * @param {(error: unknown) => unknown} [failed] is called if it cannot be sent; without it the
-   *   console says so
+   * @param {(error: unknown) => unknown} [failed] called if it cannot be sent; without it the
+   *   console shows the error
    * @param {Transferable[]} [transfer]
    * @param {MessageKind} [kind]
    */
@@ -200,21 +199,21 @@ export class MessageLine {
   }
 
   /**
-   * An answer could not be sent: another one says why. One whose id or key cannot be cloned is
-   * lost: nobody could match it.
+   * Answers with the reason when an answer could not be sent. An answer whose id or key cannot be
+   * cloned is lost: the other side could not match it.
    * @protected
    * @param {any} unsent the response
    * @param {unknown} error
-   * @param {(response: object) => unknown} wrap makes it a message
+   * @param {(response: object) => unknown} wrap makes a message of it
    */
   async respondUnsent({ success, data, metadata }, error, wrap) {
     const { endpoint } = this;
-    // The handler has run to its end, although its data cannot be sent. An answer to a question
-    // tells no outcome.
+    // The handler has run to its end, although its data cannot be sent. An answer to a question has
+    // no outcome.
     const done = endpoint.role === abp.APP ? abp.FATES[abp.FATE_FINISHED] : undefined;
     const outcome = success ? done : metadata?.outcome;
     const response = failedBy(await reasonUnsent('result', 'data', data, error), outcome);
-    // In a session that began meanwhile, its key is that of another call.
+    // In a session that began meanwhile, the key belongs to another call.
     if (endpoint.line !== this) return;
     try {
       endpoint.post(wrap(response));
@@ -224,15 +223,12 @@ export class MessageLine {
   }
 }
 
-/**
- * Says in frames what the messages would have said. js/wire/frame-kinds.js says what the entries
- * are.
- */
+/** Sends the messages as entries of frames, which js/wire/frame-kinds.js describes. */
 export class FrameLine extends MessageLine {
-  /** Whether the other side reads what became of a call as a number. */
+  /** True if the other side reads outcomes of calls as numbers. */
   #sendsOutcomes;
 
-  /** @param {Endpoint} endpoint that it belongs to */
+  /** @param {Endpoint} endpoint its owner */
   constructor(endpoint) {
     super(endpoint);
     this.writer = new FrameWriter(
@@ -275,7 +271,7 @@ export class FrameLine extends MessageLine {
     const { key } = call;
     if (key === undefined) return super.respond(call, response, transfer);
     const { success, data, metadata } = response;
-    // Of most successes nothing is to be said but how long they took.
+    // Most successes have only a duration as metadata.
     if (success && metadata && Object.keys(metadata).length === 1)
       return this.writer.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
     const { core } = this.endpoint;
@@ -385,14 +381,14 @@ export class FrameLine extends MessageLine {
   }
 
   /**
-   * Reads an entry that is not of a call that succeeds.
+   * Reads an entry other than a call or a success.
    * @param {Sink} sink
    * @param {unknown} kind
    * @param {any} key
    * @param {any} a
    * @param {any} b
    * @param {number} length of the key in the scratch
-   * @param {abp.CallNumber} number that it is
+   * @param {abp.CallNumber} number the key, if it is a number
    * @returns {unknown}
    */
   #readOther(sink, kind, key, a, b, length, number) {
@@ -411,14 +407,14 @@ export class FrameLine extends MessageLine {
       case FrameKind.CANCEL: {
         sink.late?.();
         const text = core.writeReason(a, length);
-        // As the core has it.
+        // As the core reads it.
         const cancelReason = text ? reasonText(a)?.replace(/\p{Surrogate}/gu, '\ufffd') : undefined;
         return sink.feed(x.cancel_received, { cancelReason }, length, number, text);
       }
       case FrameKind.PROGRESS:
         return sink.feed(x.progress_received, { payload: b }, length, number);
       case FrameKind.CHUNK: {
-        // A window has no more. Where no stream was begun no call takes it.
+        // The limit of windows. Without a stream, no call takes the chunk.
         const size = Math.min(sink.streams?.sizeOf(b) ?? 0, 2 ** 32 - 1);
         const context = { payload: { chunk: b }, isChunk: true };
         return sink.feed(x.chunk_received, context, length, number, countOf(a), size);
@@ -443,7 +439,7 @@ export class FrameLine extends MessageLine {
   }
 
   /**
-   * An entry could not be sent.
+   * Handles an entry that could not be sent.
    * @param {unknown[]} entry
    * @param {Transferable[] | undefined} transfer
    * @param {unknown} error
@@ -462,7 +458,7 @@ export class FrameLine extends MessageLine {
       /** @type {number} */ (kind),
     );
     if (!isAnswer) return warnUnsent(error, getOwn(value, 'payload') ?? value);
-    // Once more, without what could not be moved.
+    // Try again, without the transfer list, which may be the cause.
     if (transfer?.length) return this.writer.add(/** @type {number} */ (kind), key, a, value);
     /** @type {any} */
     const unsent =
@@ -477,7 +473,7 @@ export class FrameLine extends MessageLine {
 }
 
 /**
- * Whether a call says no more than its name and params.
+ * True if a call has only a name and params.
  * @param {Call} call
  * @param {Amount} [window] of its stream
  */

@@ -1,10 +1,10 @@
-/** What users of this library see of the wire: responses, progress, and names. */
+/** The parts of the wire that users of this library see: responses, progress, and names. */
 import { tell } from '../common/development.js';
 import { toErrorObject } from '../common/errors.js';
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
- * @typedef {object} ProgressInfo How far a call has come.
+ * @typedef {object} ProgressInfo The progress of a call.
  * @property {string | number} operationId the `progressToken`
  * @property {number} progress
  * @property {number} [total]
@@ -25,50 +25,49 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
  */
 
 /**
- * @template {string} [Code=never] the app's own error codes, where they are known
+ * @template {string} [Code=never] the app's own error codes, if they are known
  * @typedef {object} Failure The response to a call that failed or was cancelled.
  * @property {false} success
  * @property {undefined} [data]
  * @property {import('../common/errors.js').ErrorObject<Code>} error
- * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
+ * @property {boolean} [cancelled] whether it was cancelled; also true for a timeout
  * @property {Metadata} [metadata]
- * @property {Promise<import('../types/outcome.js').CallFate>} [settled] of an agent's call whose
- *   outcome is `running` or `unknown`: what became of it in the end. The app is asked when it is
- *   first read
+ * @property {Promise<import('../types/outcome.js').CallFate>} [settled] for an agent's call whose
+ *   outcome is `running` or `unknown`: its final outcome. The app is asked when this is first read
  */
 
 /**
- * @typedef {object} Metadata What a response says of its call besides the result.
+ * @typedef {object} Metadata The members of a response about its call, besides the result.
  * @property {number} [duration] ms
  * @property {boolean} [cached]
  * @property {boolean} [collected] the data are the chunks of a stream, in a list
  * @property {import('../types/outcome.js').CallOutcome} [outcome] of a call that did not succeed:
- *   what became of its work
- * @property {any} [report] of a call that did not succeed: what its handler reported last, such as
- *   what it has applied and what remains
+ *   the outcome of its work
+ * @property {any} [report] of a call that did not succeed: its handler's last report, such as its
+ *   completed and its remaining work
  * @property {ProgressInfo} [progress] of a call that did not succeed: the last progress
  */
 
 /**
  * The protocol's answer to a call.
  * @template [Data=any]
- * @template {string} [Code=never] the app's own error codes, where they are known
+ * @template {string} [Code=never] the app's own error codes, if they are known
  * @typedef {Success<Data> | Failure<Code>} Response
  */
 
 /**
- * @typedef {object} CancelResponse What a cancel was answered.
+ * @typedef {object} CancelResponse The answer to a cancel.
  * @property {string} callId
  * @property {boolean} cancelled whether the app stopped the call
- * @property {string} [reason] why not
+ * @property {string} [reason] why the app did not stop it
  * @property {import('../common/errors.js').ErrorObject} [error]
  */
 
-/** The capability by which an agent asks what became of a call. */
+/** The capability by which an agent asks for the outcome of a call. */
 export const OUTCOME = 'bridge/outcome';
 
 /**
- * The elicitation by which an app reads what its agent streams to a handler; `params` has the
+ * The elicitation by which an app reads the stream of its agent to a handler; `params` has the
  * callId.
  */
 export const INPUT = 'bridge/input';
@@ -86,8 +85,8 @@ export const LIST_CHANGED = 'notifications/capabilities/list_changed';
 const RESPONSE_MEMBERS = ['success', 'data', 'error', 'cancelled', 'metadata'];
 
 /**
- * Whether a handler returned a whole response of the protocol and not just the data: an object with
- * a boolean `success` and no members but those of a response.
+ * True if a handler returned a whole response of the protocol and not just data: an object with a
+ * boolean `success` and only members of a response.
  * @param {unknown} value
  * @returns {value is Response}
  */
@@ -97,15 +96,15 @@ export const isResponse = (value) =>
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
 /**
- * Whether more may become known of a call.
- * @param {unknown} outcome as it was told
+ * True if the final outcome of a call is still open.
+ * @param {unknown} outcome as received
  */
 export const isOpen = (outcome) => outcome === 'running' || outcome === 'unknown';
 
 /**
- * The response of what has failed for a reason that the core does not know.
- * @param {unknown} error why
- * @param {any} [outcome] what became of the work
+ * The response of a failure whose reason the core does not know.
+ * @param {unknown} error the reason
+ * @param {any} [outcome] the outcome of the work
  * @returns {any}
  */
 export const failedBy = (error, outcome) => ({
@@ -116,13 +115,13 @@ export const failedBy = (error, outcome) => ({
 
 /**
  * The response to a call that did not begin, or whose handler did not.
- * @param {unknown} error why
+ * @param {unknown} error the reason
  * @returns {Failure}
  */
 export const unstarted = (error) => failedBy(error, 'unstarted');
 
 /**
- * Reads what a handler returned, once, so that whatever reads it later finds the same.
+ * Reads a handler's return value once, so that later reads see the same value.
  * @param {unknown} value throws if it cannot be read
  * @returns {any} a whole response; undefined if it is just the data
  */
@@ -137,21 +136,21 @@ export function readResponse(value) {
 }
 
 /**
- * Whether a capability says that it may run twice.
+ * True if a capability declares that it may run twice.
  * @param {unknown} annotations its hints
  */
 export const isRepeatable = (annotations) =>
   isObject(annotations) &&
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
 
-/** The members of progress that are numbers, and those that are strings. All are optional. */
+/** The number members of progress, and the string members. All are optional. */
 const PROGRESS_NUMBERS = ['progress', 'total', 'percentage', 'estimatedRemaining'];
 const PROGRESS_TEXTS = ['status', 'stage'];
 
 /**
  * Reads progress: leaves out members of the wrong type, and calculates `percentage` where there is
  * a total.
- * @param {unknown} info what a peer sent: any value
+ * @param {unknown} info from a peer: any value
  * @returns {any} a copy
  */
 export function progressInfo(info) {
@@ -164,11 +163,10 @@ export function progressInfo(info) {
 }
 
 /**
- * Checks the progress that a program reports, and warns of one that does not say in numbers how far
- * it is.
- * @param {string} who reports it
- * @param {any} info what it gave
- * @param {any} [before] the report before: what says only the stage is as far as that
+ * Checks the progress that a program reports, and warns if it has no numbers.
+ * @param {string} who the name of the reporter
+ * @param {any} info the reported progress
+ * @param {any} [before] the previous report, whose `progress` is used if this one has only a stage
  * @returns {any} undefined if it must not be sent
  */
 export function checkedProgress(who, info, before) {

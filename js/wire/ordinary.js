@@ -1,17 +1,17 @@
 /**
- * The messages of an ordinary call, as objects: a call that says no more than its name, params and
- * time, and data. They would wait for their text longer than for anything else, so they are read
- * and written here. All others are the core's, and what these mean is, too: src/wire_abp_data.c.
- * The words are generated from there.
+ * The messages of an ordinary call, as objects: a call with only a name, params and a timeout, and
+ * its data. Converting these to text would double their cost, so they are read and written here.
+ * The core does all other messages, and defines what these mean: src/wire_abp_data.c. Their words
+ * are generated from there.
  */
 import * as abp from '../driver/abp-boundary.js';
 import { getOwn, isRecord } from '../common/values.js';
 
-/** The messages that carry a response, by the role of who sends it. */
+/** The types of messages that carry a response, by the role of the sender. */
 const RESPONSE_TYPES = [abp.TYPE_ANSWER, abp.TYPE_CALL_RESULT];
 
 /**
- * Reads an ordinary call, or data: the response to a call or a question that succeeded.
+ * Reads an ordinary call, or data: the response of a successful call or question.
  * @param {abp.Role} role of the reader
  * @param {unknown} message as it arrived
  * @returns {{ id: string, payload: unknown, callId?: string, name?: unknown, timeout?: unknown }
@@ -52,7 +52,7 @@ export const callMessage = (callId, capability, params) =>
   messageOf(abp.TYPE_CALL, callId, { capability, params, options: { callId }, callId });
 
 /**
- * @param {abp.Role} role of who responds
+ * @param {abp.Role} role of the responding side
  * @param {unknown} id of the call's message
  * @param {unknown} response
  */

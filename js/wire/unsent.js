@@ -1,11 +1,14 @@
-/** What cannot be sent. What finds the reason is loaded when something cannot be. */
+/**
+ * Errors for values that cannot be sent. The part that finds the reason is loaded when it is
+ * needed.
+ */
 import { development, tell } from '../common/development.js';
 import { toErrorObject } from '../common/errors.js';
 
 /**
- * Says why a value cannot be sent.
- * @param {string} what it is
- * @param {string} path what it is called in a message
+ * Finds out why a value cannot be sent.
+ * @param {string} what a name for the value
+ * @param {string} path its path in the message
  * @param {unknown} value
  * @param {unknown} error
  */

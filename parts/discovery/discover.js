@@ -1,6 +1,6 @@
 /**
- * Discovery: finds out whether a page belongs to an app that speaks the protocol, and what the app
- * claims to do, without running any of its code.
+ * Discovery: finds out whether a page belongs to an app that supports the protocol, and which
+ * capabilities the app claims, without running any of its code.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../js/untrusted/addresses.js';
 import { requireOptions } from '../../js/common/check-options.js';
@@ -20,15 +20,15 @@ const MAX_HEAD_CHARACTERS = 50_000;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /**
- * @typedef {object} DiscoverOptions How a manifest is looked for.
+ * @typedef {object} DiscoverOptions The options of `discover`.
  * @property {AbortSignal} [signal] cancels the discovery, which rejects with the signal's reason
  * @property {number} [timeout] ms for all of it (10000)
  * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed
  *   (false)
- * @property {boolean} [sameOrigin] whether nothing but the page's own origin is asked, by links and
- *   redirects either (false)
+ * @property {boolean} [sameOrigin] whether only the page's own origin is requested, even by links
+ *   and redirects (false)
  * @property {(hostname: string) => Promise<{ address: string }[]>} [lookup] resolves names, in Node
- *   (the system's resolver); its answers are checked like other addresses
+ *   (default: the system's resolver); its answers are checked like other addresses
  */
 
 /** @type {import('../../js/common/check-options.js').Kinds<DiscoverOptions>} */
@@ -46,7 +46,7 @@ const OPTIONS = {
  * @property {import('../../js/types/parts.js').Manifest} manifest
  * @property {string} manifestUrl
  * @property {string[]} warnings
- * @typedef {object} Unsupported Why no manifest was found.
+ * @typedef {object} Unsupported The reason why no manifest was found.
  * @property {false} supported
  * @property {string} code
  * @property {string} reason
@@ -76,11 +76,11 @@ const OPTIONS = {
 
 /**
  * Reads the manifest that a page names in `<link rel="abp-manifest" href>`. A manifest is only a
- * hint: `initialize`, that is {@link import('../../js/agent/client.js').connect}, tells what
- * the app can do.
+ * hint: the capabilities of the app are those in the answer to `initialize`, that is {@link
+ * import('../../js/agent/client.js').connect}.
  * @param {string | URL} url the page's address
  * @param {DiscoverOptions} [options]
- * @returns {Promise<Supported | Unsupported>} with `supported: false`, `code` and `reason` say why
+ * @returns {Promise<Supported | Unsupported>} with `supported: false`, with `code` and `reason`
  * @throws {AbpError} INVALID_PARAMS when `url` is not an address; the signal's reason when it
  *   aborts
  */
@@ -116,12 +116,12 @@ export async function discover(url, options = {}) {
   } finally {
     clearTimeout(timer);
     release();
-    stop.abort(); // closes what is still open
+    stop.abort(); // closes open responses
   }
 }
 
 /**
- * Requests in a browser. It follows redirects by itself, and shows only the final URL and no IP
+ * Requests in a browser, which follows redirects by itself, and shows only the final URL and no IP
  * addresses.
  * @type {Request}
  */
@@ -141,7 +141,7 @@ async function requestInPage(url, { accept, signal }) {
 }
 
 /**
- * Not every browser can iterate over a stream.
+ * The chunks of a stream, for browsers that cannot iterate over one.
  * @param {ReadableStream<Uint8Array> | null} stream
  */
 async function* chunksOf(stream) {
@@ -253,7 +253,7 @@ async function* textOf({ url, body }, charset = 'utf-8') {
 /**
  * Reads a page up to the end of its head.
  * @param {Response} page
- * @returns {Promise<URL>} of the manifest
+ * @returns {Promise<URL>} the URL of the manifest
  */
 async function manifestIn(page) {
   const { essence, charset } = contentType(page);

@@ -1,27 +1,30 @@
 /**
  * Reads the head of a page as a browser does. It takes one character at a time, so that it can stop
- * where the head ends, however the text is split into chunks. It finds only tags that a browser
+ * at the end of the head, however the text is split into chunks. It finds only tags that a browser
  * would find, and none in comments, scripts, styles, titles or templates, or after the head.
  *
  * The states are those of the HTML standard's tokenizer ("13.2.5 Tokenization"), as far as a head
  * needs them.
+ * needs them.
  */
 
 /**
- * @typedef {Generator<undefined, string, string>} Reading returns the last character that it took
+ * @typedef {Generator<undefined, string, string>} Reading Returns the last character that it took.
  */
 
 const LETTER = /^[a-z]/i;
 const SPACES = '\t\n\f\r ';
-/** Elements of a head, besides those that contain text. All others begin the body. */
+/** Elements of a head that contain no text. All other elements begin the body. */
 const OF_HEAD = new Set('html head base basefont bgsound link meta template'.split(' '));
 /** Elements that contain only text, up to their own end tag. */
 const TEXT_IN_HEAD = new Set(['title', 'style', 'noscript', 'noframes', 'script']);
 const TEXT = new Set([...TEXT_IN_HEAD, 'textarea', 'iframe', 'noembed', 'xmp']);
-/** Elements in which others have a different meaning. We stop at a template that contains one. */
+/**
+ * Elements in which others have a different meaning. Reading stops at a template that contains one.
+ */
 const OTHER_RULES = new Set(['svg', 'math', 'select', 'col', 'colgroup', 'plaintext', 'frameset']);
 
-/** Those of the 2,231 named character references that can occur in an address. */
+/** The named character references (of 2,231) that can occur in an address. */
 const NAMED = new Map(
   Object.entries({
     amp: '&',
@@ -55,8 +58,8 @@ const NAMED = new Map(
 const BARE = /^(amp|lt|gt|quot|nbsp)/i;
 
 /**
- * What browsers read numeric references from 128 to 159 as. Not every version of Node decodes
- * Windows-1252.
+ * The characters for numeric references from 128 to 159 in browsers. Not every version of Node
+ * decodes Windows-1252.
  */
 const FROM_128 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
@@ -147,7 +150,7 @@ export function* readHead() {
     } else if (c === '!') {
       yield* readDeclaration();
     } else {
-      // A `<` alone is text, and the next character may be another `<`.
+      // A single `<` is text, and the next character may be another `<`.
       if (!templates) return {};
       continue;
     }
@@ -158,7 +161,7 @@ export function* readHead() {
 /**
  * Reads the rest of a tag, up to its `>`. If an attribute occurs twice, the first one counts.
  * @param {string} c the character after the tag's name
- * @param {Map<string, string>} [attributes] where to put them
+ * @param {Map<string, string>} [attributes] receives the attributes
  * @returns {Reading}
  */
 function* readAttributes(c, attributes = new Map()) {

@@ -1,13 +1,13 @@
 /**
- * The manifest: what a site says about its app before anyone has connected to the app. It is
- * unverified data: nothing in it is run, merged or believed.
+ * The manifest: a site's description of its app, for use before a connection. It is unverified
+ * data: nothing in it is run, merged or trusted.
  */
 import { requireBounded } from '../../js/untrusted/bounds.js';
 import { AbpError } from '../../js/common/errors.js';
 import { getOwn } from '../../js/common/values.js';
 import { jsonSchemaOf } from '../schemas/describe.js';
 
-/** Bytes that the text of a manifest may have. */
+/** The most bytes of a manifest's text. */
 export const MAX_MANIFEST_BYTES = 1 << 20;
 const MAX_CAPABILITIES = 100;
 const MAX_DEPTH = 64;
@@ -15,13 +15,13 @@ const MAX_DEPTH = 64;
 /** @import { Manifest } from '../../js/types/parts.js' */
 
 /**
- * The members of an app and of a capability that belong in a manifest: those that hold for
- * everyone, always.
+ * The members of an app and of a capability that belong in a manifest: those that are the same for
+ * every user at any time.
  */
 const OF_APP = ['id', 'name', 'version', 'description', 'homepage', 'icon', 'support'];
 const OF_CAPABILITY = ['description', 'annotations', 'experimental', 'deprecated'];
 
-/** Those of a requirement. Whether it is met depends on the user, so a manifest cannot say it. */
+/** The members of a requirement. A manifest cannot have `met`, which depends on the user. */
 const OF_REQUIREMENT = ['type', 'description', 'resolution'];
 
 /**
@@ -40,7 +40,7 @@ const invalid = (what) => new AbpError('INVALID_MANIFEST', `The manifest ${what}
  * Reads a manifest and checks what the protocol requires of it.
  * @param {string} text
  * @returns {Manifest}
- * @throws {AbpError} INVALID_MANIFEST, which says what is wrong
+ * @throws {AbpError} INVALID_MANIFEST, with a message that explains the mistake
  */
 export function parseManifest(text) {
   /** @type {any} */
@@ -74,12 +74,13 @@ export function parseManifest(text) {
 
 /**
  * Warnings about a valid manifest, for the author of an agent.
- * @param {Manifest} manifest as `parseManifest` returned it
+ * @param {Manifest} manifest the result of `parseManifest`
  * @returns {string[]}
  */
 export function warningsOf({ abp, capabilities }) {
   const warnings = [];
-  // Whatever the version, `initialize` decides. Some of the protocol's pages call this one 1.0.
+  // In any version the app decides at `initialize`. Some of the protocol's pages call this version
+  // 1.0.
   if (abp !== '0.1' && abp !== '1.0') {
     warnings.push(`The manifest is for ABP ${abp.slice(0, 20)}; this library speaks 0.1`);
   }
@@ -95,7 +96,7 @@ export function warningsOf({ abp, capabilities }) {
 }
 
 /**
- * What agents see of a capability's requirements.
+ * The description of a capability's requirements for agents.
  * @param {string} name
  * @param {unknown} requirements
  */
@@ -109,13 +110,13 @@ function requirementsOf(name, requirements) {
 }
 
 /**
- * The manifest that an app's definition corresponds to, such that `discover` takes it. Serve it as
- * JSON, and name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
- * @param {{ app: Manifest['app'], capabilities: Record<string, object> }} definition what `expose`
- *   is given
+ * Makes the manifest of an app's definition, as `discover` reads it. Serve it as JSON, and name its
+ * address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
+ * @param {{ app: Manifest['app'], capabilities: Record<string, object> }} definition the definition
+ *   passed to `expose`
  * @returns {Manifest}
- * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed;
- *   INVALID_PARAMS if a schema is none, or requirements are no list
+ * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is exceeded;
+ *   INVALID_PARAMS if a schema is invalid, or requirements are not a list
  */
 export function manifestOf({ app, capabilities }) {
   const text = JSON.stringify({

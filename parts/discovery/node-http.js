@@ -2,7 +2,9 @@
 import { node, requestChecked } from '../../js/untrusted/node-request.js';
 import { AbpError } from '../../js/common/errors.js';
 
-/** Encodings that servers may use although we did not ask for them, and how zlib reads them. */
+/**
+ * Encodings that servers may use although they were not requested, and the zlib functions for them.
+ */
 const ENCODINGS = new Map([
   ['gzip', 'createGunzip'],
   ['deflate', 'createInflate'],
@@ -22,7 +24,7 @@ export async function request(url, { accept, signal, ...how }) {
     url,
     status: incoming.statusCode,
     header: (name) => incoming.headers[name],
-    // The reader gets the error.
+    // The reader of the decoder gets the error.
     body: decoder ? stream.pipeline(incoming, decoder, () => {}) : incoming,
   };
 }

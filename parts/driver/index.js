@@ -1,13 +1,12 @@
 /**
- * What packages that stand on this one are made of: a core of their own, what drives it, transports,
- * and the small things that every part has. It is for packages of the same version: its names may
- * change in any other.
+ * The building blocks of packages that use this one: a core, its driver, transports, and helpers.
+ * Only for packages of the same version: names may change in any version.
  *
- * How it is made. A package that has a table in C loads it by a `CoreModule`, makes a `Core` of it,
- * and drives that by a `Machine`, which takes the core's actions and has them performed. One that
- * speaks for an app which is not ours gives an endpoint a `RelayTransport`.
+ * A package with a table in C loads it by a `CoreModule`, makes a `Core` of it, and drives that by
+ * a `Machine`, which takes the core's actions and performs them. A package that represents a
+ * foreign app gives an endpoint a `RelayTransport`.
  */
-// Errors, signals, and what users give.
+// Errors, signals, and options.
 export {
   AbpError,
   invokeReportingErrors,
@@ -22,7 +21,7 @@ export { tell, warn } from '../../js/common/development.js';
 export { keptReport } from '../../js/common/report.js';
 export { LIMITS, abortError, followSignal, offAbort, onAbort } from '../../js/common/signals.js';
 
-// Values, and how they are taken and waited for.
+// Values, and waiting for them.
 export { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../js/common/values.js';
 export { limitOf, milliseconds, textOf } from '../../js/common/values.js';
 export { plainOf } from '../../js/common/copy.js';
@@ -36,7 +35,7 @@ export { iteratorOf } from '../../js/common/iterator-of.js';
 export { latestOf } from '../../js/common/latest.js';
 export { unless, whenAborted } from '../../js/common/waiting.js';
 
-// What comes from outside, and bytes in text.
+// Untrusted input, and bytes in text.
 export { exactOrigin } from '../../js/common/origins.js';
 export { HOW_TO_ALLOW, isLoopback, isPublic } from '../../js/untrusted/addresses.js';
 export { requireBounded } from '../../js/untrusted/bounds.js';
@@ -46,7 +45,7 @@ export { bytesOf, textToBytes, withBase64 } from '../../js/binary/binary.js';
 export { digestOf, hashOf } from '../../js/binary/digest.js';
 export { messageToText } from '../transports/json-text.js';
 
-// A core and what drives it.
+// A core and its driver.
 /** The numbers of ABP's core, generated from C. */
 export * as abp from '../../js/driver/abp-boundary.js';
 export { E_LIMIT, FATES } from '../../js/driver/abp-boundary.js';
@@ -67,7 +66,7 @@ export { FrameWriter, entriesOf, isFrame } from '../../js/wire/frames.js';
 export { isResponse, unstarted } from '../../js/wire/messages.js';
 export { reasonUnsent } from '../../js/wire/unsent.js';
 
-// Apps that are not ours, and what is told of calls.
+// Foreign apps, and traces of calls.
 export { foreignApp } from '../../js/foreign/foreign-app.js';
 export { plain, plainJson } from '../../js/foreign/plain-json.js';
 export { readError } from '../../js/foreign/read-error.js';

@@ -1,6 +1,6 @@
 /**
- * Hooks for React: a connection and a call, which end with their component. StrictMode may mount it
- * twice.
+ * Hooks for React: a connection and a call, which end with their component. StrictMode may mount a
+ * component twice.
  */
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
@@ -9,32 +9,33 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 /** @import { CallArguments, NameOf } from '../../js/types/app.js' */
 /**
  * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a
- *   component shows it.
+ * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState The state of a connection,
+ *   for a component.
  */
 /**
  * @template [App=any]
  * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
+ * @typedef {import('./stores.js').CallState<App, Name>} CallState The state of a call, for a
+ *   component.
  */
 /**
  * @template App
  * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability,
- *   and what cancels it.
+ * @typedef {import('./stores.js').Calling<App, Name>} Calling Functions that make and cancel a call
+ *   of one capability.
  */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**
- * Connects to an app as long as the component is mounted, and reconnects by itself.
+ * Connects to an app while the component is mounted, and reconnects automatically.
  * @example
  * const [iframe, setIframe] = useState(null);
  * const { client, status } = useConnection(iframe, { origin, agent });
  * <iframe ref={setIframe} src={src} />;
- * @template [App=any] what the client knows of the app; see `connect`
- * @param {Target | { current: Target }} target the iframe, or what else `connect` takes; a ref is
- *   read when the component has been mounted. Of a function, the first one is used
- * @param {ConnectOptions} options the callbacks may change; another `origin` is connected to anew
+ * @template [App=any] the type of the app; see `connect`
+ * @param {Target | { current: Target }} target the iframe, or another target of `connect`; a ref is
+ *   read when the component has been mounted. If a function is passed, the first one is used
+ * @param {ConnectOptions} options the callbacks may change; a new `origin` makes a new connection
  * @returns {ConnectionState<App>}
  */
 export function useConnection(target, options) {
@@ -46,18 +47,18 @@ export function useConnection(target, options) {
   useEffect(() => {
     const element = target && 'current' in target ? target.current : target;
     return connection.open(/** @type {Target} */ (element));
-    // A function is made anew with each rendering.
+    // A function is a new one in each rendering.
   }, [connection, opens || target, options.origin]);
   return useSyncExternalStore(connection.subscribe, connection.get, connection.get);
 }
 
 /**
- * Calls a capability. The call is cancelled when the component goes, and when another one is made.
+ * Calls a capability. The call is cancelled when the component is unmounted, and by the next call.
  * @example
  * const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
- * @template App what the client knows of the app
+ * @template App the type of the app
  * @template {NameOf<App>} Name
- * @param {Client<App> | undefined} client of `useConnection`
+ * @param {Client<App> | undefined} client the client of `useConnection`
  * @param {Name} name
  * @returns {CallState<App, Name> & Calling<App, Name>}
  */
@@ -74,21 +75,20 @@ export function useCall(client, name) {
 }
 
 /**
- * What `useView` needs of a view: `View` of `@abp-bridge/mcp-apps` has it.
+ * The parts of a view that `useView` uses: `View` of `@abp-bridge/mcp-apps` has them.
  * @typedef {object} AnyView
- * @property {any} context what the host has told of itself
+ * @property {any} context the host's context
  * @property {Promise<unknown>} closed
  * @property {() => void} applyStyles
  */
 
 /**
- * A view of MCP Apps, as `useView` has it.
+ * A view of MCP Apps, as the state of `useView`.
  * @template {AnyView} [View=AnyView]
  * @typedef {object} ViewState
- * @property {View | undefined} view once its host has answered
- * @property {View['context']} context what the host has told of itself: theme, locale, sizes and so
- *   on
- * @property {unknown} error why there is no view, if that is known
+ * @property {View | undefined} view set once its host has answered
+ * @property {View['context']} context the host's context: theme, locale, sizes and so on
+ * @property {unknown} error the reason why there is no view, if known
  */
 
 /** @type {ViewState<any>} */
@@ -103,15 +103,15 @@ const TOLD = /** @type {const} */ ([
 ]);
 
 /**
- * Is the view of an MCP Apps host as long as the component is mounted.
+ * Is a view of an MCP Apps host while the component is mounted.
  * @example
  * const { view, context } = useView(createView, { app, onToolInput: setInput });
  * @template {AnyView} View
  * @template Options
- * @param {(options: Options) => Promise<View>} createView of `@abp-bridge/mcp-apps`, or of one of
- *   its single files
- * @param {NoInfer<Options>} options those of `createView`: the callbacks may change; of the rest,
- *   the first are used
+ * @param {(options: Options) => Promise<View>} createView `createView` of `@abp-bridge/mcp-apps`,
+ *   or of one of its single files
+ * @param {NoInfer<Options>} options the options of `createView`: the callbacks may change; for
+ *   other options the first values are used
  * @returns {ViewState<View>}
  */
 export function useView(createView, options) {
@@ -154,8 +154,8 @@ export function useView(createView, options) {
 }
 
 /**
- * Applies the host's theme, variables and fonts to the document, now and whenever they change.
- * @param {ViewState} state of `useView`
+ * Applies the host's theme, variables and fonts to the document, now and after each change.
+ * @param {ViewState} state the result of `useView`
  */
 export function useHostStyles({ view, context }) {
   useEffect(() => view?.applyStyles(), [view, context]);
@@ -169,7 +169,7 @@ const subscribeToTheme = (/** @type {() => void} */ changed) => {
 const themeOf = () => (document.documentElement.dataset.theme === 'dark' ? 'dark' : 'light');
 
 /**
- * The theme that the document shows, as `useHostStyles` or `applyStyles` have set it.
+ * The document's theme, as set by `useHostStyles` or `applyStyles`.
  * @returns {'light' | 'dark'}
  */
 export const useDocumentTheme = () =>

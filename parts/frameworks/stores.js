@@ -1,10 +1,10 @@
 /**
- * What the entries for frameworks share: a connection and a call as stores, whose state is replaced
- * when it changes. A component shows the state, and ends what it began when it goes.
+ * The common part of the entries for frameworks: a connection and a call as stores, whose state is
+ * replaced when it changes. A component shows the state, and ends its connection and calls when it
+ * is unmounted.
  *
- * How it is made: each entry (React, Vue, Svelte) gives these two stores the form of its framework,
- * and no rule of its own. Sessions begin again as `connect` and parts/retry/retry.js do it; how a call
- * ended is what the client says.
+ * Each entry (React, Vue, Svelte) only adapts these two stores to its framework. `connect` and
+ * parts/retry/retry.js begin sessions again, and the client reports how a call ended.
  */
 import { connect } from '../main/connect.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../js/common/errors.js';
@@ -19,36 +19,36 @@ import { milliseconds } from '../../js/common/values.js';
 /** @import { ProgressInfo, Response } from '../../js/wire/messages.js' */
 
 /**
- * @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target Where the app is:
- *   what `connect` takes, or nothing while it is not there yet.
+ * @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target A target of
+ *   `connect`; null or undefined while there is none yet.
  */
 
 /**
- * @template [App=any] what it knows of the app; see `connect`
- * @typedef {object} ConnectionState A connection, as a component shows it.
+ * @template [App=any] the type of the app; see `connect`
+ * @typedef {object} ConnectionState The state of a connection, for a component.
  * @property {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'failed'} status `idle`: there
- *   is no target; `failed`: nothing more is tried, unless the iframe loads a document again
- * @property {Client<App> | undefined} client from the first session on
- * @property {AbpError | undefined} error why it is not connected, if that is known
+ *   is no target; `failed`: there are no more attempts, unless the iframe loads a document again
+ * @property {Client<App> | undefined} client set from the first session on
+ * @property {AbpError | undefined} error the reason why it is not connected, if known
  */
 
 /**
- * @template [App=any] what the client knows of the app
+ * @template [App=any] the type of the app
  * @template {NameOf<App>} [Name=NameOf<App>] the capability
- * @typedef {object} CallState A call, as a component shows it.
- * @property {boolean} pending whether a call is under way
+ * @typedef {object} CallState The state of a call, for a component.
+ * @property {boolean} pending whether a call is pending
  * @property {ProgressInfo | undefined} progress of the last call
  * @property {ResponseOf<App, Name> | undefined} response of the last call, once it has settled
  */
 
 /**
- * What makes a call of one capability, and the name of what cancels it.
+ * Functions that make and cancel a call of one capability.
  * @template App
  * @template {NameOf<App>} Name
  * @typedef {object} Calling
- * @property {(...rest: CallArguments<App, Name>) => Promise<ResponseOf<App, Name>>} call its
- *   params, and the options of the call
- * @property {(reason?: unknown) => void} cancel cancels the call that is under way
+ * @property {(...rest: CallArguments<App, Name>) => Promise<ResponseOf<App, Name>>} call makes a
+ *   call with these params and options
+ * @property {(reason?: unknown) => void} cancel cancels the pending call
  */
 
 /** @param {unknown} error */
@@ -66,12 +66,12 @@ class Store {
     this.state = state;
   }
 
-  /** The state, which is another object after each change. */
+  /** The state: a new object after each change. */
   get = () => this.state;
 
   /**
    * @param {(state: T) => void} listener called after each change
-   * @returns {() => void} ends it
+   * @returns {() => void} removes the listener
    */
   subscribe = (listener) => {
     this.#listeners.add(listener);
@@ -79,8 +79,8 @@ class Store {
   };
 
   /**
-   * Gives what changes the state, until another is asked for: what is still to come of what went
-   * before is not shown.
+   * Makes a function that changes the state. It stops working when the next one is made, so that
+   * later events of the previous connection or call do not change the state.
    */
   setter() {
     const number = ++this.#setters;
@@ -96,7 +96,7 @@ class Store {
 const IDLE = { status: 'idle', client: undefined, error: undefined };
 
 /**
- * A connection to an app, which reconnects by itself unless its options say otherwise.
+ * A connection to an app, which reconnects automatically unless its options disable that.
  * @extends {Store<ConnectionState>}
  */
 export class ConnectionStore extends Store {
@@ -107,9 +107,9 @@ export class ConnectionStore extends Store {
   }
 
   /**
-   * Connects to an app, in place of the one before.
+   * Connects to an app. From now on the state is that of this connection.
    * @param {Target} target
-   * @returns {() => void} ends it, in whatever state it is
+   * @returns {() => void} closes the connection, in any state
    */
   open(target) {
     let set = this.setter();
@@ -125,7 +125,7 @@ export class ConnectionStore extends Store {
     /** @type {Client | undefined} */
     let client;
     const begin = async () => {
-      // That an iframe's options have its origin is for those who give them.
+      // The types require an iframe's origin where the options are passed.
       client = await connect(/** @type {ConnectTarget} */ (target), {
         reconnect: true,
         ...options,
@@ -147,15 +147,15 @@ export class ConnectionStore extends Store {
       if (signal.aborted) client.close();
       else set({ status: 'connected', client, error: undefined });
     };
-    // The first session may be late: the iframe is put into the document later, or its document
-    // takes long, or does not load at first.
+    // The first session may be late: the iframe may be added to the document later, or its document
+    // may load slowly, or not at first.
     const beginAgain = async (/** @type {unknown} */ error) => {
       const isAway = iframe && !iframe.contentWindow;
       const isFinal = error instanceof AbpError && !error.retryable;
       if (!reconnect || signal.aborted || (isFinal && !isAway)) throw error;
       set({ error: abpError(error) });
       const limit = milliseconds(options.timeout ?? 10_000);
-      // What a function opens has been opened: it need not wait for its turn.
+      // A function has already opened a transport, so there is no need for a random first delay.
       const fixed = typeof target === 'function' ? undefined : target;
       const sinceNow = { hasFailed: true, failures: 1, since: performance.now() };
       const place = { target: fixed, iframe, limit, patience: reconnect, ...sinceNow };
@@ -180,7 +180,7 @@ export class ConnectionStore extends Store {
 }
 
 /**
- * Calls of one capability, one at a time: another call cancels the one before.
+ * Calls of one capability, one at a time: each call cancels the one before.
  * @extends {Store<CallState>}
  */
 export class Call extends Store {
@@ -196,7 +196,7 @@ export class Call extends Store {
    * @param {string} name
    * @param {unknown} [params]
    * @param {CallOptions} [options]
-   * @returns {Promise<Response>} of this call, whatever becomes of it
+   * @returns {Promise<Response>} the response of this call, even if another call replaces it
    */
   async start(client, name, params, options = {}) {
     this.cancel('A newer call replaced it');
@@ -224,7 +224,7 @@ export class Call extends Store {
   }
 
   /**
-   * Cancels the call that is under way, if there is one.
+   * Cancels the pending call, if there is one.
    * @param {unknown} [reason]
    */
   cancel = (reason) => {
@@ -234,5 +234,5 @@ export class Call extends Store {
 
 const NO_SESSION = "There is no session yet: call once the connection's status is connected";
 
-/** Why the calls of a component end that goes. */
+/** The cancel reason for calls of a component that is unmounted. */
 export const UNMOUNTED = 'The component was unmounted';

@@ -8,26 +8,27 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 /** @import { NameOf } from '../../js/types/app.js' */
 /**
  * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a
- *   component shows it.
+ * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState The state of a connection,
+ *   for a component.
  */
 /**
  * @template [App=any]
  * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
+ * @typedef {import('./stores.js').CallState<App, Name>} CallState The state of a call, for a
+ *   component.
  */
 /**
  * @template App
  * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability,
- *   and what cancels it.
+ * @typedef {import('./stores.js').Calling<App, Name>} Calling Functions that make and cancel a call
+ *   of one capability.
  */
 /** @typedef {import('./stores.js').Target} Target */
 
 /**
  * @template T
- * @typedef {(run: (state: T) => void) => () => void} Subscribe a store's, as Svelte takes it: `run`
- *   is called at once, too
+ * @typedef {(run: (state: T) => void) => () => void} Subscribe `subscribe` of a store in Svelte's
+ *   form: `run` is also called at once
  */
 
 /**
@@ -41,14 +42,14 @@ const subscribeTo = (store) => (run) => {
 };
 
 /**
- * A connection to an app, which reconnects by itself. Made while a component is initialised; it is
- * an action for the iframe, and a store of the connection's state:
+ * A connection to an app, which reconnects automatically. Make it while a component is initialised.
+ * The result is an action for the iframe, and a store of the connection's state:
  * @example
  * const writer = connection({ origin, agent });
  * <iframe use:writer {src}></iframe> {$writer.status}
- * @template [App=any] what the client knows of the app; see `connect`
+ * @template [App=any] the type of the app; see `connect`
  * @param {ConnectOptions} options
- * @param {Target} [target] where the app is, if it is not in an iframe that uses the action
+ * @param {Target} [target] the target of `connect`, if no iframe uses the action
  * @returns {((iframe: HTMLIFrameElement) => { destroy: () => void })
  *   & { subscribe: Subscribe<ConnectionState<App>> }}
  */
@@ -63,12 +64,12 @@ export function connection(options, target) {
 }
 
 /**
- * Calls of a capability, as a store of the last one's state. A call is cancelled when the component
- * goes, and when another one is made.
+ * Calls of a capability, as a store of the last call's state. A call is cancelled when the
+ * component is destroyed, and by the next call.
  * @example
  * const pdf = calls(writer, 'export.pdf');
  * <button onclick={() => pdf.call({ title })}>{$pdf.pending}</button>
- * @template App what the client knows of the app
+ * @template App the type of the app
  * @template {NameOf<App>} Name
  * @param {{ subscribe: Subscribe<ConnectionState<App>> }} connection
  * @param {Name} name

@@ -6,19 +6,20 @@ import { Call, ConnectionStore, UNMOUNTED } from './stores.js';
 /** @import { NameOf } from '../../js/types/app.js' */
 /**
  * @template [App=any]
- * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState A connection, as a
- *   component shows it.
+ * @typedef {import('./stores.js').ConnectionState<App>} ConnectionState The state of a connection,
+ *   for a component.
  */
 /**
  * @template [App=any]
  * @template {NameOf<App>} [Name=NameOf<App>]
- * @typedef {import('./stores.js').CallState<App, Name>} CallState A call, as a component shows it.
+ * @typedef {import('./stores.js').CallState<App, Name>} CallState The state of a call, for a
+ *   component.
  */
 /**
  * @template App
  * @template {NameOf<App>} Name
- * @typedef {import('./stores.js').Calling<App, Name>} Calling What makes a call of one capability,
- *   and what cancels it.
+ * @typedef {import('./stores.js').Calling<App, Name>} Calling Functions that make and cancel a call
+ *   of one capability.
  */
 /** @typedef {import('./stores.js').Target} Target */
 
@@ -37,13 +38,13 @@ function refsOf(store) {
 }
 
 /**
- * Connects to an app as long as the component is there, and reconnects by itself.
+ * Connects to an app while the component is mounted, and reconnects automatically.
  * @example
  * const iframe = useTemplateRef('iframe');
  * const { client, status } = useConnection(iframe, { origin, agent });
- * @template [App=any] what the client knows of the app; see `connect`
- * @param {Target | Readonly<import('vue').Ref<Target>>} target the iframe, or what else `connect`
- *   takes
+ * @template [App=any] the type of the app; see `connect`
+ * @param {Target | Readonly<import('vue').Ref<Target>>} target the iframe, or another target of
+ *   `connect`
  * @param {ConnectOptions} options
  * @returns {{ [K in keyof ConnectionState<App>]: import('vue').ComputedRef<ConnectionState<App>[K]>
  *   }}
@@ -62,12 +63,13 @@ export function useConnection(target, options) {
 }
 
 /**
- * Calls a capability. The call is cancelled when the component goes, and when another one is made.
+ * Calls a capability. The call is cancelled when the component is unmounted, and by the next call.
  * @example
  * const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
- * @template App what the client knows of the app
+ * @template App the type of the app
  * @template {NameOf<App>} Name
- * @param {import('vue').MaybeRefOrGetter<Client<App> | undefined>} client of `useConnection`
+ * @param {import('vue').MaybeRefOrGetter<Client<App> | undefined>} client the client of
+ *   `useConnection`
  * @param {import('vue').MaybeRefOrGetter<Name>} name
  * @returns {{ [K in keyof CallState<App, Name>]: import('vue').ComputedRef<CallState<App,
  *   Name>[K]> } & Calling<App, Name>}

@@ -1,6 +1,7 @@
 /**
- * A store of keys for pages and workers of one origin, in IndexedDB. Which of them lives is known
- * by a lock that each holds (Web Locks): the browser lets it go with the page, however that ends.
+ * A store of keys for pages and workers of one origin, in IndexedDB. Each page or worker holds a
+ * lock while it runs (Web Locks), so that the others know. The browser releases the lock when the
+ * page ends, for any reason.
  */
 import { AbpError, safely } from '../../js/common/errors.js';
 import { secret } from '../../js/common/secret.js';
@@ -10,7 +11,7 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { KeysOptions, Table } from './stored-keys.js' */
 
 /**
- * Settles with a request.
+ * Settles with the result of a request.
  * @template T
  * @param {IDBRequest<T>} request
  * @returns {Promise<T>}
@@ -27,9 +28,9 @@ class IndexedDBTable {
   #name;
   /** @type {Promise<{ database: IDBDatabase, id: string }> | undefined} */
   #opening;
-  /** The id that agents were told. @type {string | undefined} */
+  /** The id that agents received. @type {string | undefined} */
   #id;
-  /** Lets the lock go. */
+  /** Releases the lock. */
   #release = () => {};
 
   /** @param {string} name */
@@ -53,7 +54,7 @@ class IndexedDBTable {
     const request = indexedDB.open(this.#name, 1);
     request.onupgradeneeded = () => {
       request.result.createObjectStore('keys', { keyPath: 'key' }).createIndex('at', 'at');
-      // Made with it, the id lasts as long as what is in it.
+      // Created together with the database, the id lasts as long as its entries.
       request.result.createObjectStore('about').put(secret(), 'id');
     };
     const database = await resultOf(request);
@@ -64,12 +65,12 @@ class IndexedDBTable {
     return { database, id };
   }
 
-  /** Holds a lock as long as this page lives: the others see it. */
+  /** Holds a lock while this page runs, so that others can see that it does. */
   #hold() {
     this.#release();
     this.self = secret();
     return new Promise((resolve, reject) => {
-      // Without locks it is not known whether others live: what they have begun counts as lost.
+      // Without locks it is not known whether others run: calls that they have begun count as lost.
       if (!navigator.locks) return resolve(undefined);
       const held = new Promise((release) => (this.#release = () => release(undefined)));
       navigator.locks
@@ -88,9 +89,9 @@ class IndexedDBTable {
   }
 
   /**
-   * Makes a change, which is on the disk when this resolves; nothing has changed if it rejects.
+   * Makes a change. When this resolves it is on the disk; if it rejects, nothing has changed.
    * @template T
-   * @param {(keys: IDBObjectStore) => Promise<T>} change may await nothing but requests
+   * @param {(keys: IDBObjectStore) => Promise<T>} change may await only requests
    * @returns {Promise<T>}
    */
   async #change(change) {
@@ -104,14 +105,14 @@ class IndexedDBTable {
     });
     written.catch(() => {});
     try {
-      // Others may have deleted all of it, and with it what is known of keys.
+      // The database may have been deleted, and with it all entries.
       if ((await resultOf(transaction.objectStore('about').get('id'))) !== this.#id)
         throw new AbpError('KEYS_UNAVAILABLE', 'The store of keys was deleted: reload the app');
       const result = await change(transaction.objectStore('keys'));
       await written;
       return result;
     } catch (error) {
-      // It may be over.
+      // The transaction may have ended.
       safely(() => transaction.abort(), undefined);
       throw error;
     }
@@ -148,7 +149,7 @@ class IndexedDBTable {
 /**
  * A store of keys in IndexedDB, for the pages and workers of this origin. A browser may delete it
  * when the disk is full, unless `navigator.storage.persist()` was granted.
- * @param {KeysOptions & { name?: string }} [options] `name` is that of the database
+ * @param {KeysOptions & { name?: string }} [options] `name` is the name of the database
  *   (`abp-bridge-keys`)
  * @returns {KeyStore}
  * @throws {AbpError} INVALID_PARAMS

@@ -1,6 +1,6 @@
 /**
- * Calls that have a key and have ended, in memory: what an app without a store of its own
- * remembers, or what its store could not write.
+ * A store in memory for calls that have a key and have ended: for an app without a store of its
+ * own, and for entries that its store could not write.
  */
 import { AbpError } from '../../js/common/errors.js';
 import { sizeOf } from '../../js/common/value-size.js';
@@ -8,26 +8,26 @@ import { sizeOf } from '../../js/common/value-size.js';
 /** @import { KeyEnded, KeyFound } from './store.js' */
 
 /**
- * How many calls with a key are kept in memory. One agent may have as many as there is still room
- * for: it cannot take it all.
+ * The most calls with a key in memory. An agent may have at most as many as there is room left, so
+ * that no agent takes it all.
  */
 const MAX_KEYED = 16_384;
-/** Bytes of what a call with a key returned, and in memory of what all of them did. */
+/** The most bytes of the result of one call with a key, and in memory of all such results. */
 export const MAX_BYTES = 4_194_304;
 
 /**
- * Whose key it is.
- * @param {string} name under which it is kept: [owner, capability, key] as JSON
+ * The owner of a key.
+ * @param {string} name the entry's name: [owner, capability, key] as JSON
  */
 const ownerIn = (name) => JSON.parse(name)[0];
 
 export class LocalStore {
   /**
-   * By when their calls ended, the oldest first.
+   * The ended calls by key, the oldest first.
    * @type {Map<string, { at: number, ended: KeyEnded, size: number }>}
    */
   #ended = new Map();
-  /** How many of them each agent has. @type {Map<string, number>} */
+  /** The number of such calls for each agent. @type {Map<string, number>} */
   #owned = new Map();
   #bytes = 0;
   #rememberFor;
@@ -38,8 +38,8 @@ export class LocalStore {
   }
 
   /**
-   * Finds a key that a call with these params may not begin with, and forgets those that are too
-   * old.
+   * Finds an entry that keeps a call with these params from beginning, and deletes entries that are
+   * too old.
    * @param {string} key
    * @param {string} digest
    * @returns {KeyFound | undefined}
@@ -86,7 +86,7 @@ export class LocalStore {
     this.#count(key, 1, size);
     for (const entry of this.#ended.values()) {
       if (this.#bytes <= MAX_BYTES) return;
-      // That it has run is remembered all the same.
+      // The entry stays without its value: it still shows that the call has run.
       entry.ended = { ...entry.ended };
       delete entry.ended.value;
       this.#bytes -= entry.size;

@@ -1,16 +1,16 @@
 /**
- * What an app remembers for agents that come back: what became of their calls, which the cores of
- * their sessions know, and what calls that have a key ended with. Loaded when an agent asks, gives
- * a key, or has gone.
+ * An app's memory for agents that come back: the outcomes of their calls, which the cores of their
+ * sessions know, and the results of calls that have a key. Loaded when an agent asks, uses a key,
+ * or has gone.
  *
- * How it is made: the cores of connections that have ended are kept here, so that there is no copy
- * of what they know. A core has no values, so what calls with a key returned is in a store: in
- * memory (`local-store.js`), or one of the app's own (`stored-keys.js` has the rules, `sqlite.js`
- * and `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and
- * what the core says became of it is written. Meanwhile it has a place here. Others with its key
- * wait there: a repeat is a call of its own, whose handler waits for the first, and the core is
- * told if it need not wait any more, or if the first has not begun. A key belongs to the digest of
- * its params: a call with others is refused, here or by the store.
+ * The memory keeps the cores of connections that have ended, so there is no copy of their data. A
+ * core has no values, so the results of calls with a key are in a store: in memory
+ * (`local-store.js`), or a store of the app (`stored-keys.js` has the rules, `sqlite.js` and
+ * `indexeddb.js` the tables). A call with a key asks the store whether it may begin, runs, and its
+ * outcome in the core is written to the store. While it runs it has a place here, where other calls
+ * with its key wait. Such a repeat is a call of its own, whose handler waits for the first; the
+ * core is notified when it no longer waits, or when the first has not begun. A key belongs to the
+ * digest of its params: a call with other params is rejected, here or by the store.
  */
 import * as abp from '../../js/driver/abp-boundary.js';
 import { copyOf } from '../../js/common/copy.js';
@@ -38,46 +38,46 @@ import { LocalStore, MAX_BYTES } from './local-store.js';
 /** @import { Call } from '../../js/session/call.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from './store.js' */
 /**
- * @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work.
+ * @typedef {{ report?: unknown, progress?: any }} Reports The last report and progress of a call.
  */
 /**
- * @typedef {object} Joined What a call ended with that others wait for. `again`: one of these runs
- *   in its place.
+ * @typedef {object} Joined The outcome of a call for the calls that wait for it. `again`: one of
+ *   them runs in its place.
  * @property {KeyEnded} ended
  * @property {boolean} [again]
  */
 
-/** Connections that have ended and whose calls may be asked for. */
+/** The most connections that have ended and whose calls can be asked for. */
 const MAX_ENDED = 16;
-/** ms that the app's store of keys is waited for before agents are answered. */
+/** The longest wait for the app's store of keys before agents are answered, in ms. */
 const MAX_OPENING = 5000;
-/** Characters of a key. */
+/** The most characters of a key. */
 const MAX_KEY = 256;
 /**
- * ms after which it is asked again whether a call that runs elsewhere has ended: at first, and at
- * most.
+ * The first and the longest pause, in ms, before asking again whether a call that runs elsewhere
+ * has ended.
  */
 const PAUSES = [20, 1000];
 
-/** What became of a call of which nothing is known. @type {KeyEnded} */
+/** The outcome of a call of which nothing is known. @type {KeyEnded} */
 const LOST = { outcome: 'unknown', cancelled: false };
-/** Of one that was stopped before it began. @type {KeyEnded} */
+/** The outcome of a call that was stopped before it began. @type {KeyEnded} */
 const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
 
-/** The place of a call with a key, as long as it runs here. */
+/** The place of a call with a key, while it runs here. */
 class Place {
-  /** The calls with its key that wait for what it ends with. @type {Call[]} */
+  /** The calls with its key that wait for its outcome. @type {Call[]} */
   #joined = [];
-  /** Whether one of them may run, once that is written. */
+  /** True if one of them may run once the outcome is written. */
   #isFree = false;
-  /** Tells them. @type {(joined: Joined) => void} */
+  /** Passes the outcome to them. @type {(joined: Joined) => void} */
   tell = () => {};
   /** @type {Promise<Joined>} */
   told = new Promise((resolve) => (this.tell = resolve));
 
   /**
    * @param {Call} first
-   * @param {string} digest of its params
+   * @param {string} digest the digest of its params
    */
   constructor(first, digest) {
     this.first = first;
@@ -94,8 +94,8 @@ class Place {
   }
 
   /**
-   * Tells the core that those who wait have not begun, either: so they end as `unstarted` if their
-   * app is closed.
+   * Tells the core that the waiting calls have not begun: they end as `unstarted` if their app is
+   * closed.
    */
   free() {
     this.#isFree = true;
@@ -105,19 +105,19 @@ class Place {
 
 export class Memory {
   /**
-   * Connections that have ended, each until a timer fires: the oldest first.
+   * Connections that have ended, the oldest first, each with the timer that removes it.
    * @type {Map<Connection, any>}
    */
   #ended = new Map();
   /**
-   * By the slots of the calls that the core remembers.
-   * @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>}
+   * Reports and progress, by the slots of the calls that the core remembers.
+   * @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Reports }[]>}
    */
   #said = new WeakMap();
   /** @type {Map<string, Place>} */
   #places = new Map();
   /**
-   * What agents that do not say who they are are known by: their connections.
+   * Ids for agents without a secret, by their connections.
    * @type {WeakMap<Connection, string>}
    */
   #strangers = new WeakMap();
@@ -125,13 +125,13 @@ export class Memory {
   #connections;
   #rememberFor;
   #local;
-  /** What keeps calls that have a key. @type {Pick<KeyStore, 'begin' | 'end'>} */
+  /** The store of calls that have a key. @type {Pick<KeyStore, 'begin' | 'end'>} */
   #keys;
 
   /**
    * @param {ReadonlySet<Connection>} connections of the app
-   * @param {number} [rememberFor] ms that anything is kept
-   * @param {KeyStore} [store] what keeps calls that have a key, also after the app has ended
+   * @param {number} [rememberFor] ms for which calls are kept
+   * @param {KeyStore} [store] a store that keeps calls with a key after the app has ended
    */
   constructor(connections, rememberFor = abp.DEFAULT_REMEMBER_MS, store = undefined) {
     this.#connections = connections;
@@ -141,8 +141,8 @@ export class Memory {
   }
 
   /**
-   * Opens the app's store of keys. Where that fails, the app answers all the same, and no call with
-   * a key begins.
+   * Opens the app's store of keys. If that fails, the app still answers, but calls with a key do
+   * not begin.
    * @type {import('../../js/types/parts.js').Memory['open']}
    */
   open(tell) {
@@ -176,7 +176,7 @@ export class Memory {
     ended.endpoint.forget();
   }
 
-  /** The app is about to close its sessions. What runs elsewhere is not waited for any more. */
+  /** The app is about to close its sessions. Calls no longer wait for those that run elsewhere. */
   close() {
     for (const ended of this.#ended.keys()) this.#drop(ended);
     this.#closed = true;
@@ -187,49 +187,48 @@ export class Memory {
     }
   }
 
-  // --- What became of a call ---------------------------------------------------------------------
+  // --- Outcomes of calls -------------------------------------------------------------------------
 
   /**
-   * Keeps what the handler of a call said of its work, and returns a copy without what it did not
-   * say.
+   * Keeps the report and progress of a call's handler. Returns a copy without absent members.
    * @param {Endpoint} endpoint
    * @param {string} callId
-   * @param {Said} said
+   * @param {Reports} reports
    */
   keep(endpoint, callId, { report, progress }) {
-    /** @type {Said} */
-    const said = { ...(report !== undefined && { report }), ...(progress && { progress }) };
+    /** @type {Reports} */
+    const reports = { ...(report !== undefined && { report }), ...(progress && { progress }) };
     const call = handleOf(endpoint, callId);
     const slots = this.#said.get(endpoint) ?? [];
     this.#said.set(endpoint, slots);
-    if (call) slots[call & abp.SLOT_MASK] = { call, callId, said };
-    return said;
+    if (call) slots[call & abp.SLOT_MASK] = { call, callId, said: reports };
+    return reports;
   }
 
   /**
-   * What the handler of a call said of its work.
+   * The kept report and progress of a call.
    * @param {Endpoint} endpoint
    * @param {abp.Handle} call
    * @param {string} callId
    */
   #saidOf(endpoint, call, callId) {
     const kept = this.#said.get(endpoint)?.[call & abp.SLOT_MASK];
-    // Handles begin again after 1,023 calls of a slot.
+    // Handles repeat after 1,023 calls of a slot.
     return kept?.call === call && kept.callId === callId ? kept.said : undefined;
   }
 
   /**
-   * What became of a call: at once or, if it shall be `settled`, when its handler has returned, and
-   * that of the call whose word it takes.
+   * The outcome of a call: at once or, if it must be `settled`, when its handler has returned, and
+   * that of the call whose fate it takes over.
    * @param {Endpoint} endpoint
    * @param {abp.Handle} asked
    * @param {boolean} settled
-   * @param {AbortSignal} [signal] ends the waiting
+   * @param {AbortSignal} [signal] ends the wait
    * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>}
    */
   async #became(endpoint, asked, settled, signal) {
     const { core } = endpoint;
-    endpoint.kept++; // until it is known
+    endpoint.kept++; // until the outcome is known
     try {
       for (let last = 0; core.pointer;) {
         if (endpoint.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
@@ -251,7 +250,7 @@ export class Memory {
   }
 
   /**
-   * Answers an agent that asks what became of a call, or runs a call that has a key.
+   * Answers an agent that asks for the outcome of a call, or runs a call that has a key.
    * @type {import('../../js/types/parts.js').Memory['recall']}
    */
   recall(connection, call, run) {
@@ -267,14 +266,14 @@ export class Memory {
     if (typeof callId !== 'string')
       throw new AbpError('INVALID_PARAMS', `${OUTCOME} needs a callId, a string`);
     const settled = getOwn(params, 'settled') === true;
-    // That which the agent has used last comes first: an older one may not know yet that it has
-    // ended.
+    // The connection that the agent has used last comes first: an older one may not know yet that
+    // it has ended.
     const others = [...this.#ended.keys(), ...this.#connections]
       .filter((other) => owner && other.owner === owner)
       .map((other) => other.endpoint)
       .sort((a, b) => a.now - b.now);
     for (const asked of [endpoint, ...others.reverse()]) {
-      if (asked.core.pointer) asked.advance(); // what is too old is forgotten
+      if (asked.core.pointer) asked.advance(); // forgets calls that are too old
       const handle = handleOf(asked, callId);
       const { fate } = await this.#became(asked, handle, settled, signal);
       if (fate) return { outcome: abp.FATES[fate], ...this.#saidOf(asked, handle, callId) };
@@ -285,7 +284,7 @@ export class Memory {
   // --- Calls that have a key: none of them runs twice --------------------------------------------
 
   /**
-   * Runs a call that has a key, unless one with this key runs or has run.
+   * Runs a call that has a key, unless a call with this key runs or has run.
    * @param {Connection} connection
    * @param {Call} call
    * @param {() => unknown} run
@@ -293,7 +292,7 @@ export class Memory {
   async #once(connection, call, run) {
     const key = call.options.idempotencyKey;
     const isKey = typeof key === 'string' && key && key.length <= MAX_KEY;
-    // Such texts do not survive every way.
+    // Such texts do not survive every transport.
     if (!isKey || /[\0\p{Surrogate}]/u.test(key)) {
       const why = `idempotencyKey must be a well-formed string of 1 to ${MAX_KEY} characters`;
       return unstarted(new AbpError('INVALID_PARAMS', why));
@@ -305,7 +304,7 @@ export class Memory {
     }
     let digest;
     try {
-      // Of the params as they came: the handler may change them.
+      // The digest of the original params: the handler may change them.
       const digesting = digestOf(call.params, 'params');
       if (typeof digesting === 'string') digest = digesting;
       else {
@@ -344,10 +343,10 @@ export class Memory {
       return reused(key);
     }
     if (found.state === 'begun' && !call.beginWork()) {
-      // What was written for a call that does not begin is taken back.
+      // Takes back the entry that was written for this call, which does not begin.
       await (async () => this.#keys.end(name, NEVER))().catch(() => {});
       this.#leave(name, place, { ended: NEVER, again: true });
-      // What it had waited for may have run elsewhere.
+      // A call for which it has waited may have run elsewhere.
       return this.#answer(call, call.hasEnded ? NEVER : LOST);
     }
     if (found.state !== 'begun') {
@@ -355,14 +354,14 @@ export class Memory {
       this.#leave(name, place, { ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    const { callId, endpoint } = call; // its id is not known any more once it has ended
+    const { callId, endpoint } = call; // its id is lost once it has ended
     const extra = call.ensureExtra();
     extra.onStop = undefined;
     extra.earlier = keptReport(found.report);
-    // What passes on a call that still runs does not say how that ends.
+    // A handler that passes on a call that still runs does not know the result.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
-    // Until it is written what became of it, also where the app is closed meanwhile.
+    // Keeps the core's memory until the outcome is written, even if the app is closed meanwhile.
     endpoint.kept++;
     void returnOf(call)
       .then(() => this.#end(name, place, callId, kept))
@@ -379,10 +378,10 @@ export class Memory {
   }
 
   /**
-   * Gives a place away.
+   * Removes a place.
    * @param {string} name
    * @param {Place} place
-   * @param {Joined} joined what those who wait there are told
+   * @param {Joined} joined the outcome for the calls that wait there
    */
   #leave(name, place, joined) {
     if (joined.again) place.free();
@@ -391,11 +390,11 @@ export class Memory {
   }
 
   /**
-   * Asks the store, until it is known whether a call may begin. It has not begun then, and does
-   * with its handler.
+   * Asks the store until it is known whether a call may begin. Until then the call has not begun;
+   * it begins with its handler.
    * @param {string} name
    * @param {Call} call
-   * @param {string} digest of its params
+   * @param {string} digest the digest of its params
    * @returns {Promise<KeyFound>}
    */
   async #begin(name, call, digest) {
@@ -417,7 +416,7 @@ export class Memory {
         if (pause) call.postpone();
         return found;
       }
-      // As long as nothing is known, it has not begun. Then it waits for one that has.
+      // Without an answer the call has not begun. From here on it waits for another that has.
       if (!pause && !call.beginWork()) throw call.signal.reason;
       if (found.state !== 'running') return found;
       goOnWithout(call);
@@ -425,24 +424,24 @@ export class Memory {
   }
 
   /**
-   * The handler has returned.
+   * Writes the outcome of a call whose handler has returned.
    * @param {string} name
    * @param {Place} place
    * @param {string} callId
-   * @param {Partial<KeyEnded>} kept what it returned or threw
+   * @param {Partial<KeyEnded>} kept its result or error
    */
   async #end(name, place, callId, kept) {
     const { handle, first } = place; // a repeat in a later session may have the same id
     const { endpoint } = first;
     const { fate: known, outcome } = await this.#became(endpoint, handle, true);
-    // The core has no fate for a repeat that never ran, but knows that it has ended.
+    // The core has no fate for a repeat that never ran, but it has an outcome.
     const fate = known || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;
     const again =
       fate === abp.FATE_UNSTARTED ||
       (fate === abp.FATE_FAILED && toErrorObject(error).retryable) ||
-      // Nobody wanted it to stop: its agent was gone, or this app was going.
+      // It was not cancelled on request: its agent was gone, or this app was closing.
       (isStopped && outcome === abp.DISCONNECTED);
     /** @type {KeyEnded} */
     const ended = {
@@ -450,15 +449,15 @@ export class Memory {
       outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate]),
       cancelled: outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || isStopped,
       ...this.#saidOf(endpoint, handle, callId),
-      // What never ran leaves the key to others.
+      // A call that never ran leaves the key to calls with any params.
       ...(fate !== abp.FATE_UNSTARTED && { digest: place.digest }),
       ...(again && { again }),
     };
-    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one
-    // of them runs.
+    // The waiting calls get a failure at once: their callers may try again. If the call was
+    // stopped, or never ran, one of the waiting calls runs.
     const isFree = again && fate !== abp.FATE_FAILED;
     if (isFree) place.free();
-    // What may run again waits until that is written.
+    // A call that may run again waits until that is written.
     if (!again) place.tell({ ended });
     try {
       await this.#keys.end(name, ended);
@@ -471,16 +470,16 @@ export class Memory {
   }
 
   /**
-   * Answers a call with what became of an earlier one that had its key.
+   * Answers a call with the outcome of an earlier one that had its key.
    * @param {Call} call
    * @param {KeyEnded} ended
-   * @param {boolean} [running] whether that still runs
+   * @param {boolean} [running] whether the earlier one still runs
    */
   #answer(call, ended, running) {
     const { endpoint, aborted, callId } = call;
     const { cancelled, error, again } = ended;
-    // Those who ask later what became of this call are told of the other.
-    const said = this.keep(endpoint, callId, ended);
+    // Later questions about this call are answered with the other's report.
+    const reports = this.keep(endpoint, callId, ended);
     if (!cancelled && !aborted && 'value' in ended) return copyOf(ended.value);
     const outcome = running ? 'running' : ended.outcome;
     const isCancelled = aborted || cancelled;
@@ -495,13 +494,13 @@ export class Memory {
         ? { success: false, error }
         : endpoint.refusal(isCancelled ? abp.CANCELLED_ERROR : abp.OPERATION_FAILED, why);
     const retryable = response.error.retryable && (again || outcome === 'unstarted');
-    const metadata = { ...said, outcome };
+    const metadata = { ...reports, outcome };
     return { ...response, error: { ...response.error, retryable }, metadata };
   }
 }
 
 /**
- * The response to a call whose key is that of another.
+ * The response to a call whose key belongs to another.
  * @param {string} key
  */
 const reused = (key) =>
@@ -513,8 +512,8 @@ const reused = (key) =>
   );
 
 /**
- * A call waits for another that has its key. If it is cancelled it waits no more, and the work goes
- * on.
+ * Lets a call wait for another that has its key. After a cancel it no longer waits, and the work
+ * goes on.
  * @param {Call} call
  */
 function goOnWithout(call) {
@@ -528,8 +527,8 @@ const delay = (ms) =>
   new Promise((resolve) => /** @type {any} */ (setTimeout(resolve, ms)).unref?.());
 
 /**
- * A copy, since some of it may move with its response; nothing if it is too much, or cannot be
- * copied.
+ * A copy, since parts of the value may move with its response; empty if the value is too large, or
+ * cannot be copied.
  * @param {unknown} value
  * @returns {Partial<KeyEnded>}
  */
@@ -539,7 +538,7 @@ function resultOf(value) {
 }
 
 /**
- * The handle of a call that was received, 0 if the core does not remember it.
+ * The handle of a received call; 0 if the core does not remember it.
  * @param {Endpoint} endpoint
  * @param {string} callId
  */

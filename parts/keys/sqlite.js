@@ -1,7 +1,7 @@
 /**
- * A store of keys for Node, in a file of SQLite that processes of one machine may share. Which of
- * them lives is known by a lock that each holds on a file of its own: the system lets it go with
- * the process, however that ends. It needs `node:sqlite`, which Node has from 22.13 on.
+ * A store of keys for Node, in an SQLite file that processes of one machine can share. Each process
+ * holds a lock on a file of its own while it runs, so that the others know. The system releases the
+ * lock when the process ends, for any reason. It needs `node:sqlite`, part of Node since 22.13.
  */
 import { AbpError, safely } from '../../js/common/errors.js';
 import { secret } from '../../js/common/secret.js';
@@ -11,7 +11,8 @@ import { StoredKeys } from './stored-keys.js';
 /** @import { KeysOptions, Table } from './stored-keys.js' */
 
 /**
- * The layout of the tables; a file with a later one is refused. In the first, keys had no digest.
+ * The layout of the tables; files with a later layout are rejected. In the first layout, keys had
+ * no digest.
  */
 const LAYOUT = 2;
 
@@ -22,13 +23,13 @@ const SCHEMA = `
   PRAGMA user_version = ${LAYOUT};
 `;
 
-/** ms that another process may be writing. */
+/** How long another process may be writing, in ms. */
 const PATIENCE = 2000;
-/** The number of SQLite's error that another holds a lock. */
+/** SQLite's error number if another process holds a lock. */
 const BUSY = 5;
 
 /**
- * A module of Node's, of which bundlers know nothing.
+ * Loads a module of Node in a way that bundlers do not follow.
  * @param {string} name
  * @returns {any}
  */
@@ -46,7 +47,7 @@ class SqliteTable {
   #id;
   /** @type {any} */
   #database;
-  /** Holds the lock of this process. @type {any} */
+  /** Holds this process's lock. @type {any} */
   #lock;
 
   /** @param {string} path */
@@ -70,8 +71,8 @@ class SqliteTable {
     const database = (this.#database = new DatabaseSync(this.#path));
     database.exec(`PRAGMA busy_timeout = ${PATIENCE}; PRAGMA journal_mode = WAL`);
     database.exec('PRAGMA synchronous = FULL');
-    // A lock as long as this process lives: the others see it. Nobody else has a database in
-    // memory.
+    // Holds a lock while this process runs, so that others can see that it does. A database in
+    // memory has no other users.
     this.self = secret();
     if (this.#path !== ':memory:') {
       this.#lock = new DatabaseSync(this.#lockOf(this.self));
@@ -90,13 +91,16 @@ class SqliteTable {
 
   /**
    * @param {string} owner
-   * @returns {string} the file on which it holds its lock
+   * @returns {string} the file of that owner's lock
    */
   #lockOf(owner) {
     return `${this.#path}-${owner}.lock`;
   }
 
-  /** Who looks holds the lock, so others must not look meanwhile. @type {Table['lives']} */
+  /**
+   * The check takes the lock for a moment, so no other process may check meanwhile.
+   * @type {Table['lives']}
+   */
   lives(owner) {
     this.open();
     const { existsSync, unlinkSync } = builtin('node:fs');
@@ -107,7 +111,8 @@ class SqliteTable {
       try {
         database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
       } catch (error) {
-        // What cannot be looked at counts as gone: that is said, and never runs again.
+        // If the check fails, the owner counts as gone: its call is reported as lost, and never
+        // runs again.
         return /** @type {{ errcode?: number }} */ (error).errcode === BUSY;
       } finally {
         database.close();
@@ -118,7 +123,7 @@ class SqliteTable {
   }
 
   /**
-   * Runs a statement, and gives its first row.
+   * Runs a statement, and returns its first row.
    * @param {string} sql
    * @param {...unknown} values
    */
@@ -127,7 +132,7 @@ class SqliteTable {
   }
 
   /**
-   * Makes a change, which is on the disk when this returns; nothing has changed if it throws. Other
+   * Makes a change. When this returns it is on the disk; if it throws, nothing has changed. Other
    * processes wait.
    * @template T
    * @param {() => T} change
@@ -140,7 +145,7 @@ class SqliteTable {
       this.#database.exec('COMMIT');
       return result;
     } catch (error) {
-      // It may be over: a full disk ends it.
+      // The transaction may have ended: a full disk ends it.
       safely(() => this.#database.exec('ROLLBACK'), undefined);
       throw error;
     }
@@ -155,7 +160,7 @@ class SqliteTable {
       const entry = next(row && { ...row, ended: row.ended && deserialize(row.ended) });
       if (!entry) return;
       const { owner, at = null, ended, digest = null } = entry;
-      // A blob, for example, is kept by no file: this throws.
+      // A Blob, for example, cannot be stored: this throws.
       const bytes = ended ? serialize(ended) : null;
       const sql = 'INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?)';
       this.#get(sql, key, owner, at, bytes, digest);
@@ -180,12 +185,12 @@ class SqliteTable {
 }
 
 /**
- * A store of keys in a file of SQLite. Several processes of one machine may use it at once. What is
- * written is on the disk when the call begins.
- * @param {string} path of the file, which is made if it is not there. Beside it each process has a
- *   small file that ends in `.lock`
+ * A store of keys in an SQLite file. Several processes of one machine may use it at once. Before a
+ * call begins, its entry is on the disk.
+ * @param {string} path the path of the file, which is created if it does not exist. Beside it each
+ *   process has a small file that ends in `.lock`
  * @param {KeysOptions} [options]
- * @returns {KeyStore} whose `open` rejects with `NOT_SUPPORTED` where there is no `node:sqlite`
+ * @returns {KeyStore} its `open` rejects with `NOT_SUPPORTED` if there is no `node:sqlite`
  * @throws {AbpError} INVALID_PARAMS
  */
 export function sqliteKeys(path, options = {}) {

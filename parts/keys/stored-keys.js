@@ -1,7 +1,7 @@
 /**
  * The rules of the stores that outlive their app. A store is a table (`sqlite.js`, `indexeddb.js`)
- * in which one entry is read and replaced at once, and in which each process or page holds a lock
- * as long as it lives.
+ * in which an entry is read and replaced in one step. Each process or page holds a lock while it
+ * runs.
  */
 import { AbpError } from '../../js/common/errors.js';
 import { requireOptions } from '../../js/common/check-options.js';
@@ -9,10 +9,10 @@ import { requireOptions } from '../../js/common/check-options.js';
 /** @import { KeyEnded, KeyFound, KeyStore } from './store.js' */
 
 /**
- * @typedef {object} KeysOptions What a store remembers.
- * @property {number} [rememberFor] ms for which a key is known after its call has ended (604800000,
- *   a week). All who share the store should say the same
- * @property {number} [capacity] keys that are kept; with as many, no call with another begins
+ * @typedef {object} KeysOptions The options of a store.
+ * @property {number} [rememberFor] how long a key is remembered after its call has ended, in ms
+ *   (604800000, a week). All users of a store should have the same value
+ * @property {number} [capacity] the most keys; when it is reached, no call with a new key begins
  *   (100000)
  */
 
@@ -20,8 +20,8 @@ import { requireOptions } from '../../js/common/check-options.js';
 const OPTIONS = { capacity: 'a number', rememberFor: 'a number' };
 
 /**
- * @typedef {object} Entry Who began the call of a key, with which params and, once that has ended,
- *   when and how. Entries of earlier versions have no digest.
+ * @typedef {object} Entry The owner of the call of a key, the digest of its params and, once it has
+ *   ended, the time and the outcome. Entries of earlier versions have no digest.
  * @property {string} owner
  * @property {string | null} [digest]
  * @property {number | null} [at]
@@ -29,25 +29,27 @@ const OPTIONS = { capacity: 'a number', rememberFor: 'a number' };
  */
 
 /**
- * @typedef {object} Table Where the keys are. `replace`, `lives` and `clean` open it.
- * @property {string} self what names this process, or page, among those who share it
- * @property {() => string | Promise<string>} open gives its id
+ * @typedef {object} Table The table of keys. `replace`, `lives` and `clean` open it.
+ * @property {string} self the name of this process or page among the users of the table
+ * @property {() => string | Promise<string>} open returns its id
  * @property {(key: string, next: (entry: Entry | undefined) => Entry | undefined) => Promise<void>}
- *   replace puts what `next` returns, if that is something, in the place of what is there. It is on
- *   the disk when this resolves; nothing has changed if it rejects
+ *   replace replaces an entry by the result of `next`, unless that is undefined. When this resolves
+ *   the change is on the disk; if it rejects, nothing has changed
  * @property {(owner: string) => boolean | Promise<boolean>} lives whether the process or page that
- *   began a call lives
- * @property {(before: number) => Promise<number>} clean deletes what ended before a time, and
- *   counts the rest
+ *   began a call still runs
+ * @property {(before: number) => Promise<number>} clean deletes entries that ended before a time,
+ *   and returns the number of the rest
  * @property {() => void | Promise<void>} close
  */
 
-/** How often what is too old is deleted, in ms. */
+/** How often old entries are deleted, in ms. */
 const CLEANING = 60_000;
 
 /** @implements {KeyStore} */
 export class StoredKeys {
-  /** Keys whose calls run here, each with what is its run's own. @type {Map<string, object>} */
+  /**
+   * The keys of calls that run here, each with an object for its run. @type {Map<string, object>}
+   */
   #live = new Map();
   #count = 0;
   #cleaned = -Infinity;
@@ -59,7 +61,8 @@ export class StoredKeys {
    * @param {string} who
    * @param {Table} table
    * @param {KeysOptions} options
-   * @param {import('../../js/common/check-options.js').Kinds} [own] kinds of its own options
+   * @param {import('../../js/common/check-options.js').Kinds} [own] the kinds of the store's own
+   *   options
    */
   constructor(who, table, options, own) {
     requireOptions(who, options, { ...OPTIONS, ...own });
@@ -79,7 +82,7 @@ export class StoredKeys {
    */
   async begin(key, digest) {
     const table = this.#table;
-    // Now and then, and when there is no room.
+    // From time to time, and when there is no room.
     if (performance.now() - this.#cleaned >= CLEANING || this.#count >= this.#capacity) {
       this.#cleaned = performance.now();
       this.#count = await table.clean(Date.now() - this.#rememberFor);
@@ -93,7 +96,7 @@ export class StoredKeys {
       entry = written;
       found = this.#find(written, digest);
       if (found?.state !== 'begun') return undefined;
-      this.#live.set(key, run); // those who ask at the same time see it
+      this.#live.set(key, run); // visible to calls that ask at the same time
       return { owner: table.self, digest };
     };
     await table.replace(key, begin).catch((error) => {
@@ -106,12 +109,13 @@ export class StoredKeys {
     const lives = owner === table.self ? this.#live.has(key) : await table.lives(owner);
     if (lives) return { state: 'running' };
     await table.replace(key, (written) => void (entry = written));
-    // It may have ended since it was read.
+    // The call may have ended since the entry was read.
     return entry?.ended ? this.begin(key, digest) : { state: 'lost' };
   }
 
   /**
-   * What a call is told that wants to begin: undefined if one has, and has not ended.
+   * The state of a key for a call that wants to begin; undefined if another call has begun and not
+   * ended.
    * @param {Entry | undefined} entry
    * @param {string} digest
    * @returns {KeyFound | undefined}
@@ -144,7 +148,7 @@ export class StoredKeys {
       });
     const { value, ...rest } = ended;
     try {
-      // It may be the value that cannot be kept, or is too large.
+      // Perhaps only the value cannot be kept, or is too large.
       await write(ended).catch((error) => {
         if (!isReached || value === undefined) throw error;
         return write(rest);
@@ -155,7 +159,7 @@ export class StoredKeys {
   }
 
   /**
-   * A call runs no more. As soon as that is written another may have begun.
+   * Removes a call that no longer runs, unless another with its key has begun since.
    * @param {string} key
    * @param {object} [run]
    */

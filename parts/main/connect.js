@@ -1,8 +1,8 @@
 /**
- * The agent's door. The core begins to load with the page, so that no connection waits for it. It
- * has bindings of its own: bundlers that split code would follow `export … from` into the client
- * for pages that only expose an app, because what serves an app of others' making loads it on
- * demand.
+ * The agent's entry. The core begins to load with the page, so that no connection waits for it.
+ * `Client` and `connect` are bindings of this file: bundlers that split code would follow `export …
+ * from` into the client for pages that only expose an app, because the code for foreign apps loads
+ * it on demand.
  */
 import { Client as AnyClient, connect as connectTo } from '../../js/agent/client.js';
 import { ready } from '../../js/driver/abp-core.js';
@@ -12,10 +12,10 @@ fillForAgents();
 void ready();
 
 /**
- * @template [App=any] what it knows of the app; see {@link connect}
+ * @template [App=any] the type of the app; see {@link connect}
  * @typedef {AnyClient<App>} Client An agent's connection to an app.
  */
 /** An agent's connection to an app. */
 export const Client = AnyClient;
-/** Connects to an app; js/agent/client.js says how. */
+/** Connects to an app; js/agent/client.js describes how. */
 export const connect = connectTo;

@@ -1,13 +1,13 @@
-/** What the sides are told of the parts. */
+/** Connects the shim to the parts that it uses. */
 import { parts } from '../../js/common/parts.js';
 import { describe, requireJson } from '../schemas/describe.js';
 
-/** Tells an agent's side. */
+/** Sets the parts of an agent's side. */
 export function fillForAgents() {
   parts.trace = () => import('../trace/trace.js');
 }
 
-/** Tells an app's side. */
+/** Sets the parts of an app's side. */
 export function fillForApps() {
   fillForAgents();
   parts.foreign = () => import('../../js/foreign/foreign-capabilities.js');

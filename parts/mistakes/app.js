@@ -1,13 +1,11 @@
-/**
- * Tells an app's author, on the console, which agents were refused and what its handlers do wrong.
- */
+/** Warns an app's author, on the console, about rejected agents and mistakes of handlers. */
 import { safely } from '../../js/common/errors.js';
 import { isObject } from '../../js/common/values.js';
 import { warnOnce } from './warnings.js';
 
 /**
- * Warns once of a second agent of a window that has a session.
- * @param {{ hello: unknown }} connection that has it
+ * Warns once about a second agent in a window that has a session.
+ * @param {{ hello: unknown }} connection the connection of the first agent
  */
 export const tellBusy = (connection) =>
   warnOnce(
@@ -16,13 +14,13 @@ export const tellBusy = (connection) =>
     connection,
   );
 
-/** Origins whose refusal is written to the console, of an app. */
+/** The most rejected origins that are written to the console, for one app. */
 const MAX_REFUSED = 16;
 
 /**
- * Warns once of an agent of an origin that is not listed.
+ * Warns once about an agent whose origin is not listed.
  * @param {{ origins?: string[] }} options of the app
- * @param {string} origin its own
+ * @param {string} origin the agent's origin
  */
 export function tellRefused({ origins = [] }, origin) {
   const list = JSON.stringify([...origins, origin]);
@@ -30,7 +28,7 @@ export function tellRefused({ origins = [] }, origin) {
   warnOnce(origin, text, origins, MAX_REFUSED);
 }
 
-/** What a handler does wrong, and what helps. */
+/** Mistakes of handlers: the message, and a hint. */
 const MISTAKES = {
   busy: [
     'still ran when its cancel had waited for limits.grace',
@@ -47,8 +45,8 @@ const MISTAKES = {
 };
 
 /**
- * Warns once of a mistake of a handler.
- * @param {unknown} name of its capability, or of the task
+ * Warns once about a mistake of a handler.
+ * @param {unknown} name the name of its capability, or of the task
  * @param {keyof typeof MISTAKES} mistake
  */
 export function warnOfHandler(name, mistake) {
@@ -57,8 +55,8 @@ export function warnOfHandler(name, mistake) {
 }
 
 /**
- * Warns once of progress that was not sent.
- * @param {string} who reported it
+ * Warns once about progress that was not sent.
+ * @param {string} who the name of the reporter
  * @param {unknown} info
  */
 export function warnOfProgress(who, info) {

@@ -1,5 +1,5 @@
 /**
- * Checks what an agent gave `connect` and its calls. Loaded when something is wrong with it, or may
+ * Checks the arguments of `connect` and of calls. Loaded when something is wrong with them, or may
  * be.
  */
 import { AbpError, requireTexts, safely } from '../../js/common/errors.js';
@@ -47,13 +47,13 @@ function refuseIf(wrong, why) {
  * @param {any} target
  * @param {any} options
  * @param {Kinds} kinds
- * @param {boolean} isTarget whether that leads to an app
+ * @param {boolean} isTarget whether `target` is a valid target
  * @throws {AbpError} INVALID_PARAMS
  */
 export function checkConnect(target, options, kinds, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
   const { origin } = options;
-  // It may be misspelt.
+  // `origin` may be misspelt.
   if (origin === undefined) requireOptions('connect', options, kinds);
   if (origin !== 'null' && safely(() => 'contentWindow' in target, false))
     exactOrigin(origin, [origin, target.src].map(originIn).find(Boolean));
@@ -74,7 +74,7 @@ export function checkConnect(target, options, kinds, isTarget) {
 }
 
 /**
- * The signal of options in the place of one, as all else takes it.
+ * The signal in an options object that was passed instead of a signal.
  * @param {any} options
  * @returns {AbortSignal | undefined}
  * @throws {AbpError} INVALID_PARAMS
@@ -91,14 +91,14 @@ const formOf = (method) => `${method}(name, params, { signal })`;
 const nameError = (method) => invalid(`${method} needs the name of a capability`);
 
 /**
- * Says what is wrong with a call, or warns of options that nothing reads if it can be made.
- * @param {unknown[]} mistakes that the client looks for (js/agent/client.js): each is truthy if the
- *   call makes it
+ * Finds the mistake of a call. If there is none, warns about unknown options.
+ * @param {unknown[]} mistakes the client's checks (js/agent/client.js), in order: truthy if the
+ *   call has the mistake
  * @param {any} options of the call
- * @param {unknown} stream what reads its chunks, if something does
+ * @param {unknown} stream the reader of its chunks, if any
  * @param {Kinds} kinds
- * @returns {AbpError | undefined} why the call cannot be made, though the program is right
- * @throws {AbpError} INVALID_PARAMS, where the program is wrong
+ * @returns {AbpError | undefined} why the app does not support the call
+ * @throws {AbpError} INVALID_PARAMS, if the program is wrong
  */
 export function checkCall(mistakes, options, stream, kinds) {
   const mistake = mistakes.findIndex(Boolean);
@@ -133,7 +133,7 @@ export function checkCall(mistakes, options, stream, kinds) {
  * Checks a call that a handler makes through its context.
  * @param {unknown} name
  * @param {unknown} options
- * @param {unknown} more what stands behind them
+ * @param {unknown} more a further argument
  */
 export function checkNested(name, options, more) {
   if (typeof name !== 'string') throw nameError('call');

@@ -1,6 +1,6 @@
 /**
- * Says why there is no session: no core, no way to the app, or no answer. Loaded when that has
- * happened: what is said here is long.
+ * Explains why there is no session: no core, no connection to the app, or no answer. Loaded on
+ * demand, because the messages are long.
  */
 import { AbpError, reasonText, safely } from '../../js/common/errors.js';
 import { getOwn } from '../../js/common/values.js';
@@ -10,8 +10,8 @@ import { warn } from './warnings.js';
 const OPAQUE = 'null';
 
 /**
- * The core cannot be loaded as JavaScript either.
- * @param {unknown} cause why not
+ * The error if the core cannot be loaded as JavaScript either.
+ * @param {unknown} cause why it did not load
  */
 export function withoutCore(cause) {
   const why = `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)}`;
@@ -19,35 +19,35 @@ export function withoutCore(cause) {
 }
 
 /**
- * What is known of a handshake that had no answer.
+ * Findings about a handshake without an answer.
  * @typedef {object} Unanswered
- * @property {HTMLIFrameElement} [iframe] where the app should be
- * @property {string} origin that was named for it
- * @property {string} [stranger] another origin from which the frame spoke
- * @property {unknown} heard the last message that came instead of an answer
- * @property {number} [unread] how many messages came that could not be read
- * @property {number} limit ms that were waited; 0 if there was no limit of the user's
+ * @property {HTMLIFrameElement} [iframe] the iframe of the app
+ * @property {string} origin the origin that the program gave for it
+ * @property {string} [stranger] another origin from which the frame sent messages
+ * @property {unknown} lastMessage the last message that arrived instead of an answer
+ * @property {number} [unread] the number of messages that could not be read
+ * @property {number} limit the time limit in ms; 0 if the user set no limit
  */
 
 /**
- * Makes the error of a handshake that had no answer. As long as the answer is waited for, the
- * console says what is known by now.
+ * Makes the error of a handshake without an answer. While the handshake is pending, writes the
+ * known reason to the console.
  * @param {Pick<Unanswered, 'iframe' | 'origin' | 'limit'>} route
  * @param {{ ready: boolean, over: boolean, lastMessage: unknown, counters: Record<string, number>,
  *   transport: { post: unknown, stranger?: string } }} endpoint
- * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there
+ * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last rejection, if there
  *   was one
  */
 export async function errorOf(route, endpoint) {
   const { iframe, origin, limit } = route;
-  const { lastMessage: heard, transport, counters } = endpoint;
+  const { lastMessage, transport, counters } = endpoint;
   const unread = counters.malformed;
-  const unanswered = { iframe, origin, limit, heard, unread, stranger: transport.stranger };
+  const unanswered = { iframe, origin, limit, lastMessage, unread, stranger: transport.stranger };
   const blocked = iframe && (await blockedReason(iframe));
-  const refusal = getOwn(getOwn(heard, 'payload'), 'error');
+  const refusal = getOwn(getOwn(lastMessage, 'payload'), 'error');
   const cause = refusal ? AbpError.from(/** @type {any} */ (refusal)) : undefined;
   const known = cause ? refused(cause) : (blocked ?? knownReason(unanswered));
-  // A page that still loads is waited for.
+  // A page that still loads gets more time.
   const loads =
     iframe?.getAttribute('src') &&
     safely(() => iframe.contentWindow?.location.href, '') === 'about:blank' &&
@@ -61,11 +61,11 @@ export async function errorOf(route, endpoint) {
 }
 
 /**
- * Makes the error of an app with which no session can begin.
- * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a `transport`
- *   in time, a word in its iframe's sandbox; in its answer one port (`ports`), what names its
- *   document (`identity`), or a `sessionId`
- * @param {number} [amount] how many ports it sent, or how many ms its transport may take
+ * Makes the error if a session with the app cannot begin.
+ * @param {string} lacking the missing part: the `document` of its iframe, an open `port`, a
+ *   `transport` in time, a word in its iframe's sandbox; or in its answer one port (`ports`), proof
+ *   of its document's identity (`identity`), or a `sessionId`
+ * @param {number} [amount] the number of ports that it sent, or the ms that its transport may take
  */
 export function unreachableError(lacking, amount) {
   /** @type {Record<string, [code: string, message: string]>} */
@@ -102,10 +102,10 @@ function refused({ code, message }) {
 
 /**
  * @param {Unanswered} unanswered
- * @returns {string | undefined} why there is no answer, and where that is explained
+ * @returns {string | undefined} why there is no answer, with a link to the explanation
  */
-function knownReason({ iframe, origin, stranger, heard, unread }) {
-  if (getOwn(heard, 'jsonrpc')) {
+function knownReason({ iframe, origin, stranger, lastMessage, unread }) {
+  if (getOwn(lastMessage, 'jsonrpc')) {
     return 'it speaks JSON-RPC: use createPeer of @abp-bridge/rpc (docs/errors.md#json-rpc)';
   }
   if (unread) {
@@ -122,11 +122,11 @@ function knownReason({ iframe, origin, stranger, heard, unread }) {
   return visibleReason(iframe, origin) ?? addressReason(iframe, origin);
 }
 
-/** ms in which a browser hands over what it has reported already. */
+/** Time in which a browser delivers existing reports, in ms. */
 const HANDED_OVER = 50;
 
 /**
- * A report of what a policy has blocked.
+ * A report of a policy that has blocked something.
  * @typedef {object} PolicyReport
  * @property {string} type
  * @property {{ disposition?: string, effectiveDirective?: string, destination?: string,
@@ -134,7 +134,7 @@ const HANDED_OVER = 50;
  */
 
 /**
- * The policy that keeps the browser from loading the frame, where the browser reports such things.
+ * The policy that keeps the browser from loading the frame, if the browser reports that.
  * @param {HTMLIFrameElement} iframe
  * @returns {Promise<string | undefined>}
  */
@@ -160,7 +160,7 @@ async function blockedReason({ src }) {
 }
 
 /**
- * What is said where nothing is known.
+ * The message without any finding.
  * @param {Unanswered} unanswered
  */
 const likelyReason = ({ iframe, origin }) =>
@@ -169,7 +169,7 @@ const likelyReason = ({ iframe, origin }) =>
     : 'nothing at the other end calls expose (docs/errors.md#no-answer)';
 
 /**
- * What can be seen in a document of this page's own origin.
+ * Findings in a frame's document, if that has this page's origin.
  * @param {HTMLIFrameElement} iframe
  * @param {string} origin
  * @returns {string | undefined}
@@ -193,7 +193,7 @@ function visibleReason({ contentWindow }, origin) {
 }
 
 /**
- * What the iframe's address tells. The server may have redirected it.
+ * Findings in the iframe's address. The server may have redirected it.
  * @param {HTMLIFrameElement} iframe
  * @param {string} origin
  * @returns {string | undefined}
@@ -216,7 +216,9 @@ function addressReason(iframe, origin) {
   return undefined;
 }
 
-/** @param {{ message?: string }} event with which a page's worker failed to start */
+/**
+ * @param {{ message?: string }} event the event of a page's worker that failed to start
+ */
 export const startError = ({ message }) =>
   new AbpError(
     'TRANSPORT_ERROR',

@@ -1,14 +1,14 @@
-/** Says more about a refusal than its code. Loaded with the first one. */
+/** Adds details to a rejection's error. Loaded with the first rejection. */
 import { similarName } from '../../js/common/similar-name.js';
 import { textOf } from '../../js/common/values.js';
 
 /** @typedef {{ met?: boolean, description: string, resolution?: string }} Requirement */
 
 /**
- * Completes the error that refuses a call.
+ * Adds details to the error of a rejected call.
  * @param {unknown} name of the capability, as the caller wrote it
- * @param {any} capability as agents are told of it, or null
- * @param {ReadonlyMap<string, unknown>} capabilities what the app has, by name
+ * @param {any} capability its description for agents, or null
+ * @param {ReadonlyMap<string, unknown>} capabilities the app's capabilities, by name
  * @param {import('../../js/common/errors.js').ErrorObject} error
  */
 export function explain(name, capability, capabilities, error) {
@@ -34,7 +34,7 @@ export function explain(name, capability, capabilities, error) {
 }
 
 /**
- * What is missing, and what helps.
+ * The missing requirement, and what helps.
  * @param {Requirement} requirement
  */
 const wordsOf = ({ description, resolution }) =>

@@ -1,7 +1,4 @@
-/**
- * The development part: what is said of mistakes. js/common/development.js loads it with the first
- * one.
- */
+/** The messages about mistakes. js/common/development.js loads them with the first mistake. */
 export { warn } from './warnings.js';
 export * from './diagnosis.js';
 export * from './check-agent.js';

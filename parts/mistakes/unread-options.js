@@ -1,4 +1,4 @@
-/** Warns of options that nothing reads. */
+/** Warns about unknown options. */
 import { similarName } from '../../js/common/similar-name.js';
 import { warnOnce } from './warnings.js';
 
@@ -21,10 +21,10 @@ const LIMITS = {
 };
 
 /**
- * Warns once of each option, or member, that nothing reads.
- * @param {string} who whose they are
+ * Warns once about each unknown option or member.
+ * @param {string} who the function, or the object, that has them
  * @param {any} options
- * @param {Kinds} kinds of those that are read
+ * @param {Kinds} kinds the known options
  */
 export function warnOfUnread(who, options, kinds) {
   const names = Object.keys(kinds);
@@ -33,8 +33,8 @@ export function warnOfUnread(who, options, kinds) {
     const near = similarName(name, names);
     const hint = near === undefined ? `it has ${names.join(', ')}` : `did you mean ${near}?`;
     const what = /^(capability|the definition)/.test(who) ? 'member' : 'option';
-    const said = `${who} has no ${what} ${name.slice(0, 64)}`;
-    warnOnce(said, `${said}: ${hint} (docs/errors.md#warnings)`, LIMITS);
+    const problem = `${who} has no ${what} ${name.slice(0, 64)}`;
+    warnOnce(problem, `${problem}: ${hint} (docs/errors.md#warnings)`, LIMITS);
   }
   if (kinds.limits) warnOfUnread('limits', options?.limits, LIMITS);
 }

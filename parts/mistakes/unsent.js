@@ -1,10 +1,12 @@
-/** Finds what makes a value impossible to send. Runs only when sending it has failed. */
+/**
+ * Finds the part of a value that makes it impossible to send. Runs only when sending has failed.
+ */
 import { safely, toErrorObject } from '../../js/common/errors.js';
 import { copyOf } from '../../js/common/copy.js';
 import { isObject } from '../../js/common/values.js';
 import { warn } from './warnings.js';
 
-/** Levels of objects that are searched. */
+/** The most levels of objects that are searched. */
 const MAX_SEARCHED_LEVELS = 16;
 
 /** @param {() => unknown} read */
@@ -13,7 +15,7 @@ function isCloneable(read) {
     copyOf(read());
     return true;
   } catch (error) {
-    // A value that is too large or too deep is not what is looked for.
+    // A value that is too large or too deep is another problem.
     return safely(() => /** @type {Error} */ (error).name !== 'DataCloneError', true);
   }
 }
@@ -23,10 +25,10 @@ const kindOf = (value) =>
   safely(() => (isObject(value) ? String(value.constructor.name) : ''), '') || typeof value;
 
 /**
- * Finds the first part of a value that the structured clone algorithm refuses.
- * @param {unknown} value what could not be sent; reading it may throw
- * @param {string} path what the value is called, such as `params`
- * @returns {string | undefined} where the part is and of what kind; undefined if all of the value
+ * Finds the first part of a value that the structured clone algorithm rejects.
+ * @param {unknown} value the value that could not be sent; reading it may throw
+ * @param {string} path the name of the value, such as `params`
+ * @returns {string | undefined} the path and the kind of that part; undefined if the whole value
  *   can be cloned
  */
 function uncloneablePart(value, path) {
@@ -42,9 +44,9 @@ function uncloneablePart(value, path) {
 }
 
 /**
- * Says why a value cannot be sent.
- * @param {string} what it is
- * @param {string} path what it is called in a message
+ * Explains why a value cannot be sent.
+ * @param {string} what a name for the value
+ * @param {string} path its path in the message
  * @param {unknown} value
  * @param {unknown} error
  */

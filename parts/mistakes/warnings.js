@@ -1,7 +1,7 @@
-/** What this library warns of: mistakes in a program that would go unnoticed. */
+/** Warnings about mistakes in a program that would otherwise go unnoticed. */
 
 /**
- * Warns.
+ * Writes a warning to the console.
  * @param {string} message what is wrong and what to do
  * @param {...unknown} details
  */
@@ -9,17 +9,17 @@ export function warn(message, ...details) {
   console.warn(`abp-bridge: ${message}`, ...details);
 }
 
-/** Mistakes that are warned of at most, of those that belong together. */
+/** The most warnings about one object. */
 const MAX_WARNED = 100;
-/** Those that were, by what they belong to. @type {WeakMap<object, Set<unknown>>} */
+/** The ids of the warnings given, by object. @type {WeakMap<object, Set<unknown>>} */
 const warned = new WeakMap();
 
 /**
- * Warns once of a mistake.
- * @param {unknown} id says which one it is
+ * Warns once about a mistake.
+ * @param {unknown} id identifies the mistake
  * @param {string} message
- * @param {object} [of] what it belongs to, such as an app
- * @param {number} [most] how many of that are told
+ * @param {object} [of] the object that it is about, such as an app
+ * @param {number} [most] the most warnings about that object
  */
 export function warnOnce(id, message, of = warned, most = MAX_WARNED) {
   const ids = warned.get(of) ?? new Set();

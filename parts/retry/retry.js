@@ -1,6 +1,6 @@
 /**
- * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking
- * what became of a call, or what the app supports. Loaded when that happens.
+ * Retries: sessions that were lost, and calls that failed and may succeed later. Also asks for the
+ * outcome of a call, and for the capabilities that an app supports. Loaded on demand.
  */
 import { FATES } from '../../js/driver/abp-boundary.js';
 import { requireOptions } from '../../js/common/check-options.js';
@@ -15,20 +15,19 @@ export { supportOf } from '../../js/session/capability-support.js';
 /** @import { Client, OutcomeOptions } from '../../js/agent/client.js' */
 
 /**
- * What remembers keys: its id, and for how many ms.
+ * A memory of keys: its id, and for how many ms it keeps a key.
  * @typedef {{ id: string, rememberFor: number }} Named
  */
 
 /**
- * How often and how soon something is tried again. The defaults are in parentheses.
+ * The number and the times of retries. The defaults are in parentheses.
  * @typedef {object} Patience
- * @property {number} [attempts] how often it is tried at most: a session after it was lost
- *   (Infinity), a call with the first time (3)
- * @property {number} [delay] ms until it is tried again; doubled each time, and shortened at random
- *   by up to a half (250)
- * @property {number} [maxDelay] ms that are waited at most (30000), unless the app asks with
- *   `retryAfter` for longer: that is waited for as long as the call's `timeout` allows or, without
- *   one, up to 600000
+ * @property {number} [attempts] the most attempts: for a session, after it was lost (Infinity); for
+ *   a call, with the first attempt (3)
+ * @property {number} [delay] ms until the first retry; doubled for each further one, and shortened
+ *   at random by up to a half (250)
+ * @property {number} [maxDelay] the longest pause, in ms (30000). A longer `retryAfter` of the app
+ *   applies as far as the call's `timeout` allows or, without a timeout, up to 600000
  */
 
 /**
@@ -37,31 +36,27 @@ export { supportOf } from '../../js/session/capability-support.js';
  */
 
 /**
- * What an app's iframe does when a session could not be begun again.
+ * How an app's iframe is reloaded when a session could not begin again.
  * @typedef {object} Reloading
- * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether an app's iframe
- *   loads its document again after an attempt that has failed (false), or what does that: it is
- *   waited for, as long as a handshake may take. Then `attempts` is 5 if it is not given
+ * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether the iframe loads
+ *   its document again after a failed attempt (false), or a function that does that; the result is
+ *   awaited as long as a handshake may take. With it, the default of `attempts` is 5
  */
 
-/** Attempts of those who reload, because what loads its document again for ever helps nobody. */
+/** The default of `attempts` with `reload`: reloading a document endlessly would be useless. */
 const RELOADING_ATTEMPTS = 5;
-/** ms that a session must have lasted for its loss to be taken for the first one. */
+/** A session that lasted this long, in ms, resets the count of failures. */
 const STABLE = 10_000;
 /**
- * ms that a call may be on its way to its app, at most: after as long a silence a session is
+ * The longest time of a call on its way to its app, in ms: after so long a silence a session is
  * lost.
  */
 const MAX_DELIVERY = 30_000;
-/**
- * ms that an app may ask for with `retryAfter`, where the call has no timeout that says how long it
- * may last.
- */
+/** The longest `retryAfter` that applies, in ms, if the call has no timeout. */
 const MAX_RETRY_AFTER = 600_000;
 
 /**
- * ms for which a session is waited for, and an answer that needs no waiting, unless the caller says
- * how long.
+ * The default time limits, in ms, for a session and for an answer that the app can give at once.
  */
 const MAX_SILENCE = 60_000;
 
@@ -83,12 +78,12 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
   Math.min(delay * 2 ** (failures - 1), maxDelay) * (1 - Math.random() / 2);
 
 /**
- * Waits until the first of these: time is up, a signal fires, something else has settled.
+ * Waits until the time is up, a signal fires, or another promise settles, whichever is first.
  * @template T
  * @param {number} ms Infinity is no limit
  * @param {AbortSignal | undefined} signal
  * @param {Promise<T>} [other]
- * @returns {Promise<T | undefined>} what that gave, if it was the first; never rejects
+ * @returns {Promise<T | undefined>} the value of `other`, if it was the first; never rejects
  */
 export function wait(ms, signal, other) {
   return new Promise((resolve) => {
@@ -106,37 +101,38 @@ export function wait(ms, signal, other) {
 }
 
 /**
- * Where sessions are begun, and how it went until now.
+ * The target of sessions, and the failures so far.
  * @typedef {object} Place
- * @property {any} [target] to which they connect. If a function opens it, the first try waits, too,
- *   for up to `delay`: a server that comes back is not called by all its clients at once
- * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
+ * @property {any} [target] the target of `connect`. If a function opens it, the first attempt also
+ *   waits for up to `delay`, so that a server that comes back is not called by all its clients at
+ *   once
+ * @property {HTMLIFrameElement} [iframe] the app's iframe, if it has one
  * @property {number} limit ms that a handshake may take; 0 for no limit
  * @property {boolean | Reconnecting} [patience]
- * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
+ * @property {boolean} [hasFailed] whether an attempt has failed before
  * @property {number} failures in a row
  * @property {number} since when the last session began, in ms of `performance.now()`
  */
 
 /**
- * How a client comes to its app.
+ * The connection of a client to its app, across sessions.
  * @typedef {Place & Coming} Route
  */
 /**
- * @typedef {object} Coming What is done for a session.
+ * @typedef {object} Coming The state of the current attempts.
  * @property {any} origin the app's, if it is in an iframe
- * @property {AbortController} attempt of the session that was to begin last: aborts when that is
- *   closed, or another is to begin
- * @property {AbortController & { done: Promise<boolean> }} [restoring] what reconnects by itself,
- *   and whether that has led to a session
- * @property {((value?: any) => void)[]} waiting those who wait for a session
+ * @property {AbortController} attempt of the latest session or handshake: aborts when that is
+ *   closed, or another begins
+ * @property {AbortController & { done: Promise<boolean> }} [restoring] automatic reconnecting;
+ *   `done` resolves with whether it has led to a session
+ * @property {((value?: any) => void)[]} waiting callbacks that wait for a session
  */
 
 /**
- * Whether there is a session, as soon as that is known.
+ * Resolves with whether there is a session, as soon as that is known.
  * @param {{ connected: boolean }} client
  * @param {Route} route
- * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has
+ * @param {boolean} [waits] whether to wait for a session that the program begins, unless it has
  *   closed this client
  * @returns {Promise<boolean>}
  */
@@ -145,7 +141,7 @@ export async function isReady(client, route, waits) {
     const { restoring } = route;
     if (!client.connected) await restoring?.done;
     if (client.connected) return true;
-    // The program may begin one while the client tries to.
+    // The program may begin a session while the client tries to.
     if (restoring !== route.restoring) continue;
     if (!waits || restoring || route.attempt.signal.aborted) return false;
     await new Promise((resolve) => route.waiting.push(resolve));
@@ -153,18 +149,17 @@ export async function isReady(client, route, waits) {
 }
 
 /**
- * Begins a new session in place of one that was lost, however often it takes. A session that does
- * not last is a failure, too: nobody is called in a loop without pauses.
+ * Begins a new session in place of one that was lost, with as many attempts as allowed. A session
+ * that does not last counts as a failure, so that there is always a pause.
  *
- * An iframe that is in no document is waited for, as long as a handshake may take: who moves it
- * puts it back. One that has loaded a document is tried at once, however long the pause is: that is
- * not the one that was lost, or did not answer.
- * @param {() => Promise<void>} begin begins a session; rejects when that failed
- * @param {AbortSignal} signal ends it
+ * An iframe that is in no document gets as much time as a handshake: it may be moving to another
+ * place. After the iframe has loaded a document the next attempt follows at once, whatever the
+ * pause: the document is a new one.
+ * @param {() => Promise<void>} begin begins a session; rejects if that fails
+ * @param {AbortSignal} signal stops the attempts
  * @param {Place} place
- * @param {() => void} again called when it has given up, and the iframe comes back: then that loads
- *   its document
- * @returns {Promise<void>} rejects with what made it give up
+ * @param {() => void} again called after it has given up, when the iframe loads a document again
+ * @returns {Promise<void>} rejects with the last error if it gives up
  */
 export async function restore(begin, signal, place, again) {
   const { target, iframe = target?.iframe, hasFailed, patience } = place;
@@ -174,14 +169,14 @@ export async function restore(begin, signal, place, again) {
   let reloads = 0;
   let hasLoaded = false;
   /** @type {(value?: unknown) => void} */
-  let heard;
+  let resolveLoad;
   const onLoad = () => {
     hasLoaded = true;
-    heard();
+    resolveLoad();
   };
   const nextLoad = () => {
     hasLoaded = false;
-    return new Promise((resolve) => (heard = resolve));
+    return new Promise((resolve) => (resolveLoad = resolve));
   };
   let loaded = nextLoad();
   const isAway = () => iframe && !iframe.contentWindow;
@@ -195,7 +190,7 @@ export async function restore(begin, signal, place, again) {
   };
   /**
    * Waits for the iframe to be in a document.
-   * @returns {Promise<number>} ms that it was waited for in vain
+   * @returns {Promise<number>} the ms that it has waited in vain
    */
   const comesBack = async () => {
     const until = performance.now() + longest;
@@ -219,7 +214,7 @@ export async function restore(begin, signal, place, again) {
         );
       }
       signal.throwIfAborted();
-      // A worker of Node's says so; nobody says it of a page's.
+      // Workers of Node report their end; those of pages do not.
       if (/** @type {any} */ (target)?.threadId === -1)
         throw new AbpError('DISCONNECTED', `The worker has ended${STARTS_NO_MORE}`);
       loaded = nextLoad();
@@ -230,7 +225,7 @@ export async function restore(begin, signal, place, again) {
         return;
       } catch (error) {
         if (signal.aborted) throw error;
-        // What was final may be so no more where the iframe shows, or is to show, another document
+        // A final error may no longer be final if the iframe shows, or will show, another document
         // than the one that was asked.
         const isFinal = waited || (error instanceof AbpError && !error.retryable && !isAway());
         if ((isFinal && !hasLoaded) || place.failures >= attempts) {
@@ -254,10 +249,10 @@ const STARTS_NO_MORE =
 
 /**
  * Makes an iframe load its document again.
- * @param {HTMLIFrameElement} iframe which is in a document
+ * @param {HTMLIFrameElement} iframe an iframe in a document
  * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
- * @param {() => void} done called when that has begun
- * @returns {Promise<unknown>} settles then, or when that has failed
+ * @param {() => void} done called when loading has begun
+ * @returns {Promise<unknown>} settles when loading has begun or failed
  */
 async function loadAgain(iframe, reload, done) {
   if (typeof reload === 'function')
@@ -265,7 +260,7 @@ async function loadAgain(iframe, reload, done) {
       await reload(iframe);
       done();
     });
-  // Whatever its address: setting one that has a hash would not load anything.
+  // Works for every address: setting an address with a hash would not load the document.
   const { parentNode, nextSibling } = iframe;
   iframe.remove();
   parentNode?.insertBefore(iframe, nextSibling);
@@ -273,8 +268,8 @@ async function loadAgain(iframe, reload, done) {
 }
 
 /**
- * Says what was tried.
- * @param {number} waited ms for the iframe to be in a document again
+ * Describes the attempts.
+ * @param {number} waited ms of waiting for the iframe to be in a document
  * @param {number} attempts
  * @param {number} reloads
  */
@@ -288,29 +283,29 @@ const triedAgain = (waited, attempts, reloads) =>
     .join(', ');
 
 /**
- * Whether the handler of a call that failed may have run.
+ * True if the handler of a failed call may have run.
  * @param {Response} response
  */
 const mayHaveRun = ({ success, metadata }) =>
   !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
 /**
- * Makes a call again as long as its error says that this may help. A call that has a key, and may
- * have run, is made again only to the memory that knows its key, and as long as that knows it.
- * @param {Response} response of the first time
+ * Retries a call as long as its error says that this may help. A call that has a key, and may have
+ * run, is made again only to the memory that knows its key, and only while that keeps the key.
+ * @param {Response} response of the first attempt
  * @param {object} about
- * @param {(options: import('../../js/session/call.js').MadeOptions) => Promise<Response>} about.call
- *   makes it again
+ * @param {(options: import('../../js/session/call.js').MadeOptions) => Promise<Response>}
+ *   about.call makes the call again
  * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }}
- *   about.client which says what remembers keys in its session
- * @param {Route} about.route how it comes to one
- * @param {Named | undefined} about.memory what remembered keys the first time
- * @param {number[]} about.sent when that was: ms of `Date.now()`, which counts while a computer
- *   sleeps, and of `performance.now()`, which nobody sets back
- * @param {import('../../js/agent/client.js').CallOptions} about.options `timeout` and `signal` are for all
- *   attempts together
- * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not
- *   hidden
+ *   about.client its `memory` is that of the session
+ * @param {Route} about.route how it connects
+ * @param {Named | undefined} about.memory the memory of the first attempt
+ * @param {number[]} about.sent the time of the first attempt: in ms of `Date.now()`, which counts
+ *   while a computer sleeps, and of `performance.now()`, which cannot be set back
+ * @param {import('../../js/agent/client.js').CallOptions} about.options `timeout` and `signal`
+ *   apply to all attempts together
+ * @returns {Promise<Response>} the response of the last attempt. If an earlier attempt may have
+ *   run, it has that outcome
  */
 export async function callAgain(response, { call, client, route, memory, sent, options }) {
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
@@ -318,7 +313,7 @@ export async function callAgain(response, { call, client, route, memory, sent, o
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
-  /** The latest attempt that may have run and says most of it. @type {Response | undefined} */
+  /** The latest attempt that may have run and knows the most. @type {Response | undefined} */
   let ran = mayHaveRun(response) ? response : undefined;
   for (let made = 1; made < attempts; made++) {
     const { success, cancelled, error } = response;
@@ -330,7 +325,7 @@ export async function callAgain(response, { call, client, route, memory, sent, o
     if (pause >= left() || (deadline === Infinity && asked > MAX_RETRY_AFTER)) break;
     if (pause) await wait(pause, signal);
     const isThere = await wait(left(), signal, isReady(client, route));
-    // A signal that has fired is answered as in any other call.
+    // A signal that has fired gives the same response as for any other call.
     if (!signal?.aborted) {
       if (!isThere) break;
       if (!keyed || !isOpen(ran?.metadata?.outcome)) {
@@ -341,19 +336,19 @@ export async function callAgain(response, { call, client, route, memory, sent, o
     response = await call({
       ...options,
       timeout: deadline === Infinity ? undefined : Math.max(1, left()),
-      // Its id names an attempt that may have run, too: if this one does not, who asks is not told
-      // that it never ran.
+      // The callId names an earlier attempt that may have run, too. If this attempt does not run,
+      // the app must not answer that the call never ran.
       about: ran && client.features.outcomes ? callId : undefined,
     });
-    // One that had the same key knows better; of one that had none, the earlier attempt may have
-    // done something else.
+    // With the same key, the later attempt knows more. Without a key, the earlier one may have done
+    // other work.
     if (mayHaveRun(response) && (keyed || !isOpen(ran?.metadata?.outcome))) ran = response;
   }
   return ran && ran !== response && !response.success ? asEarlier(response, ran, keyed) : response;
 }
 
 /**
- * Whether a key of that time is still known, and will be when a call arrives that is sent now.
+ * True if a key of that time is still kept, and will be when a call sent now arrives.
  * @param {Named | undefined} memory
  * @param {number[]} sent
  */
@@ -364,9 +359,9 @@ function isRemembered(memory, [date, time]) {
 }
 
 /**
- * The response of an attempt, where an earlier one may have run.
+ * The response of an attempt after an earlier one that may have run.
  * @param {import('../../js/wire/messages.js').Failure} response
- * @param {Response} ran that of the earlier one
+ * @param {Response} ran the response of the earlier one
  * @param {boolean} keyed
  * @returns {Response}
  */
@@ -376,18 +371,18 @@ function asEarlier(response, ran, keyed) {
   if (report === undefined) delete metadata.report;
   if (progress === undefined) delete metadata.progress;
   const error = { ...response.error, retryable: response.error.retryable && !keyed };
-  const told = { ...response, error, metadata };
+  const merged = { ...response, error, metadata };
   return 'settled' in ran
-    ? Object.defineProperty(told, 'settled', { get: () => ran.settled })
-    : told;
+    ? Object.defineProperty(merged, 'settled', { get: () => ran.settled })
+    : merged;
 }
 
 // --- Asking later --------------------------------------------------------------------------------
 
 /**
- * Asks an app what became of a call.
+ * Asks an app for the outcome of a call.
  * @param {Client} client
- * @param {Route} route how it comes to a session
+ * @param {Route} route how it connects
  * @param {unknown} callId
  * @param {OutcomeOptions} options
  * @returns {Promise<import('../../js/types/outcome.js').CallFate>}
@@ -402,8 +397,8 @@ export async function askOutcome(client, route, callId, options) {
   const left = () => deadline - performance.now();
   const longest = timeout === undefined ? MAX_SILENCE : Infinity;
   /**
-   * Whether the app answers what it need not wait for: a page that hangs says nothing, and its
-   * driver may not notice.
+   * True if the app answers a question that needs no wait: a page that hangs does not answer, and
+   * its driver may not notice.
    */
   const isThere = async () => {
     const quick = { signal, timeout: Math.min(left(), MAX_SILENCE) };
@@ -412,7 +407,7 @@ export async function askOutcome(client, route, callId, options) {
   for (;;) {
     const known = isReady(client, route, settled);
     const isBegun = await wait(Math.min(left(), longest), signal, known);
-    // The one that there was may be lost by now.
+    // The session may be lost again by now.
     if (isBegun && !client.connected) continue;
     if (!client.connected || !client.features.outcomes) return { outcome: 'unknown' };
     const { sessionId } = client;
@@ -436,8 +431,7 @@ export async function askOutcome(client, route, callId, options) {
         ...(progress !== undefined && { progress }),
       };
     }
-    // A session that ends while the answer is waited for, lost or closed, may be followed by
-    // another.
+    // A session that ends before the answer, lost or closed, may be followed by another.
     const isOver = response && (client.sessionId !== sessionId || !client.connected);
     if (isOver && !signal?.aborted && left() > 0) continue;
     const [code, message] = signal?.aborted

@@ -1,6 +1,6 @@
 /**
- * Checks params and results by the schemas of their capability. Loaded when a capability has one:
- * JSON Schemas with schema.js.
+ * Checks params and results by the schemas of their capability. Loaded when a capability has a
+ * schema; for JSON Schemas together with schema.js.
  */
 import { requireBounded } from '../../js/untrusted/bounds.js';
 import { AbpError, toErrorObject } from '../../js/common/errors.js';
@@ -14,35 +14,35 @@ import { warn } from '../../js/common/development.js';
 
 /** @import { Run } from '../../js/app/registry.js' */
 /**
- * @typedef {object} Fault Where a value breaks its schema, and why.
+ * @typedef {object} Fault The place where a value does not match its schema, and why.
  * @property {string} path
  * @property {string} keyword
  * @property {string} message
  */
 /**
- * @typedef {object} Checked The value, which its schema may have changed, with its defaults for
- *   example; `faults` if it breaks it.
+ * @typedef {object} Checked The value, which its schema may have changed, for example by adding
+ *   defaults; `faults` if it does not match.
  * @property {unknown} value
  * @property {Fault[]} [faults]
  */
 /** @typedef {(value: unknown) => Checked | Promise<Checked>} Checker */
 /**
- * @typedef {(schema: object, what: string) => Checker} CheckerFor Makes what checks values, called
- *   `params` for example. Throws if it is no schema.
+ * @typedef {(schema: object, what: string) => Checker} CheckerFor Makes a checker of values; `what`
+ *   is their name in faults, for example `params`. Throws if the schema is invalid.
  */
 
-/** What params may have where a schema is to check them. */
+/** Bounds of params that a schema checks. */
 const PARAMS = { maxValues: 2 ** 17, maxDepth: 128 };
 
-/** Faults of params that an error names, and characters of each. */
+/** The most faults of params in an error, and the longest text of each, in characters. */
 const MAX_FAULTS = 20;
 const MAX_FAULT_LENGTH = 500;
 
 /**
- * Makes what runs a handler, and checks its params before and its result afterwards.
+ * Makes a function that runs a handler, and checks its params before and its result afterwards.
  * @param {string} name
- * @param {import('../../js/app/registry.js').Entry} entry with its schemas as they were given
- * @param {CheckerFor} [checkerFor] for JSON Schemas, if it has any
+ * @param {import('../../js/app/registry.js').Entry} entry with its original schemas
+ * @param {CheckerFor} [checkerFor] makes checkers for JSON Schemas, if it has any
  * @returns {Run}
  */
 export function checkedRun(name, { run: runHandler, inputSchema, outputSchema }, checkerFor) {
@@ -55,16 +55,15 @@ export function checkedRun(name, { run: runHandler, inputSchema, outputSchema },
         : checkedResult(runHandler(value, context, call), output);
     if (!input) return run({ value: params });
     try {
-      // A port keeps references, so that what costs a few hundred bytes to send may have millions
-      // of values.
+      // A port keeps references, so a message of a few hundred bytes may have millions of values.
       requireBounded(params, PARAMS);
     } catch (error) {
       const why = `params: ${toErrorObject(error).message}`;
       return unstarted(new AbpError('INVALID_PARAMS', why));
     }
     const checking = input(params);
-    // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's
-    // own.
+    // Not `instanceof Promise`: pages may have replaced `Promise`, as zone.js does, while async
+    // functions return the engine's own promises.
     return 'then' in checking ? beginAfter(call, checking, run) : run(checking);
   };
 }
@@ -91,9 +90,9 @@ function checkerOf(name, member, schema, checkerFor) {
 }
 
 /**
- * Checks by a schema of another library, one that follows Standard Schema.
+ * Makes a checker of a schema of another library that follows Standard Schema.
  * @param {import('./types.js').StandardSchema['~standard']} standard the schema's
- * @param {string} what the values are called: `params`
+ * @param {string} what the name of the values, such as `params`
  * @returns {Checker}
  */
 const standardCheckerFor = (standard, what) => async (value) => {
@@ -110,8 +109,8 @@ const standardCheckerFor = (standard, what) => async (value) => {
 };
 
 /**
- * What is wrong, by the first fault.
- * @param {string} what the values are called
+ * The message about the first fault.
+ * @param {string} what the name of the values
  * @param {Fault[]} faults
  */
 function wordsOf(what, faults) {
@@ -120,7 +119,7 @@ function wordsOf(what, faults) {
 }
 
 /**
- * What a caller is told of params that break their schema: not many times as much as it sent.
+ * The error of params that do not match their schema. Its size is bounded.
  * @param {Fault[]} faults
  */
 function invalidParams(faults) {
@@ -132,8 +131,8 @@ function invalidParams(faults) {
 }
 
 /**
- * What a schema makes of a result. The caller cannot do anything about one that breaks it; the
- * handler's author finds that in the console.
+ * Checks a result, and returns it as its schema has changed it. The caller cannot do anything about
+ * a result that does not match; the handler's author finds the error in the console.
  * @param {Checker} output
  * @param {unknown} data
  */
@@ -144,7 +143,7 @@ async function checkedData(output, data) {
 }
 
 /**
- * @param {unknown} returning what the handler returns, or a promise of it
+ * @param {unknown} returning the handler's result, or a promise of it
  * @param {Checker} [output]
  */
 async function checkedResult(returning, output) {
@@ -161,9 +160,9 @@ async function checkedResult(returning, output) {
 }
 
 /**
- * What a stream returns is its call's data. If that is nothing, a schema says nothing of its
- * chunks. It is no generator: such a one would not be stopped before its source has given its next
- * chunk.
+ * Checks the return value of a stream, which is the data of its call. If there is none, the schema
+ * does not apply to the chunks. This is not a generator, which could not be stopped before its
+ * source yields the next chunk.
  * @param {unknown} source
  * @param {Checker} output
  */

@@ -1,12 +1,11 @@
 /**
- * What agents are told of a capability, whether they can be told, and what checks its params and
- * results.
+ * Describes capabilities to agents, checks whether they can be described, and loads the checks of
+ * params and results.
  *
- * How it is made: `describe` is called when a capability is given to an app. Schemas of other
- * libraries say themselves as JSON Schema. If there is something to check, `checked.js` is loaded,
- * and until then a call waits before it begins (the core knows: js/app/waits.js). JSON Schemas are
- * checked by a library that `schema.js` stands around; others by themselves. `types.ts` says the
- * same of values to TypeScript.
+ * `describe` is called when a capability is added to an app. Schemas of other libraries convert
+ * themselves to JSON Schema. If there is something to check, `checked.js` is loaded; until then the
+ * core postpones calls (js/app/waits.js). For JSON Schemas `schema.js` uses a library; other
+ * schemas check values themselves. `types.ts` derives TypeScript's types from schemas.
  */
 import { mistyped } from '../../js/common/check-options.js';
 import { AbpError, loadOnce, loadPart, toErrorObject } from '../../js/common/errors.js';
@@ -16,14 +15,13 @@ import { beginAfter } from '../../js/app/waits.js';
 /** @import { Entry, Requirement } from '../../js/app/registry.js' */
 
 /**
- * Levels of objects in what describes an app. The core reads 64 levels, of which the handshake
- * needs some.
+ * Levels of objects in an app's description. The core reads 64 levels, and the handshake needs some
+ * of them.
  */
 const MAX_DESCRIPTION_DEPTH = 56;
 
 /**
- * What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says
- * nothing of it.
+ * For types that JSON Schema cannot describe, such as an ArrayBuffer: libraries leave them open.
  */
 const libraryOptions = {
   unrepresentable: 'any', // zod
@@ -31,7 +29,7 @@ const libraryOptions = {
 };
 
 /**
- * What a schema that follows Standard Schema has for others to use it.
+ * The interface of a schema that follows Standard Schema.
  * @param {any} schema any value
  * @returns {import('./types.js').StandardSchema['~standard'] | undefined}
  */
@@ -43,7 +41,7 @@ export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
  * @param {'inputSchema' | 'outputSchema'} member
  * @param {unknown} schema any value
  * @returns {object | boolean | undefined} itself if it is a JSON Schema or undefined
- * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
+ * @throws {AbpError} INVALID_PARAMS if it is not a schema, or cannot be converted to JSON Schema
  */
 export function jsonSchemaOf(name, member, schema) {
   const standard = standardOf(schema);
@@ -52,7 +50,7 @@ export function jsonSchemaOf(name, member, schema) {
     if (!standard) {
       if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
     } else if (standard.jsonSchema) {
-      // Of a schema that changes what it takes agents write what comes in, and read what comes out.
+      // If a schema changes values, agents write its input and read its output.
       const side = /** @type {'input' | 'output'} */ (member.replace('Schema', ''));
       return standard.jsonSchema[side]({ target: 'draft-2020-12', libraryOptions });
     } else {
@@ -65,11 +63,11 @@ export function jsonSchemaOf(name, member, schema) {
 }
 
 /**
- * Throws unless a value can be written as JSON, so that it can stand in a handshake.
- * @param {string} what contains the value, for the error's message
+ * Throws unless a value can be written as JSON, as it must be in a handshake.
+ * @param {string} what the name of the object that contains the value, for the error's message
  * @param {unknown} value the value
- * @param {string} path where in it the value is, for the error's message
- * @param {number} [depth] how deep that is
+ * @param {string} path the path of the value in it, for the error's message
+ * @param {number} [depth] the depth of that path
  */
 export function requireJson(what, value, path, depth = 0) {
   const type = typeof value;
@@ -85,11 +83,11 @@ export function requireJson(what, value, path, depth = 0) {
 }
 
 /**
- * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it
- * can stand in a handshake. If there are schemas, its calls are checked by them.
+ * Replaces a capability's schemas by JSON Schemas, and throws unless its description can be sent in
+ * a handshake. If it has schemas, its calls are checked by them.
  * @param {string} name
- * @param {Entry} entry with its schemas as they were given
- * @param {readonly (keyof Entry)[]} shown the members that agents may see, besides its requirements
+ * @param {Entry} entry with its original schemas
+ * @param {readonly (keyof Entry)[]} shown the members of its description, besides its requirements
  * @throws {AbpError} INVALID_PARAMS
  */
 export function describe(name, entry, shown) {
@@ -100,16 +98,16 @@ export function describe(name, entry, shown) {
     return given[member] ?? true;
   });
   const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
-  // Without `met` it would count as met.
+  // A requirement without `met` would count as met.
   if (
     !Array.isArray(requirements) ||
     !requirements.every((each) => isRecord(each) && 'met' in each)
   )
     throw mistyped(what, 'requirements', 'a list of { type, description, met }');
   for (const key of shown) requireJson(what, entry[key], key);
-  const told = requirements.map(({ met: _met, ...rest }) => rest);
-  requireJson(what, told, 'requirements');
-  // Where all values are accepted, nothing is checked.
+  const described = requirements.map(({ met: _met, ...rest }) => rest);
+  requireJson(what, described, 'requirements');
+  // If all values are accepted, there is nothing to check.
   const checked = schemas.filter((schema) => schema !== true);
   if (!checked.length) return;
   const checking = loadOnce(async () => {
@@ -120,7 +118,7 @@ export function describe(name, entry, shown) {
   });
   entry.run = (params, context, call) =>
     beginAfter(call, checking(), (checked) => checked(params, context, call));
-  // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the
+  // At once, not with the first call, so that an unusable schema is reported early. Calls get the
   // error.
   checking().then(
     (checked) => (entry.run = checked),

@@ -13,24 +13,24 @@ import { isRecord } from '../../js/common/values.js';
 const MAX_COMPARISONS = 2 ** 23;
 
 /**
- * As `checkedRun` of checked.js, which comes with this file, not after it, for a capability that
- * has JSON Schemas.
+ * `checkedRun` of checked.js for a capability that has JSON Schemas. One file loads both.
  * @param {string} name
  * @param {import('../../js/app/registry.js').Entry} entry
  */
 export const checkedRun = (name, entry) => checkedRunBy(name, entry, checkerFor);
 
 /**
- * Of draft 2020-12. What it throws says where a schema is wrong, and why.
+ * Makes a checker of a JSON Schema, draft 2020-12. Throws with the place and the reason if the
+ * schema is invalid.
  * @type {import('./checked.js').CheckerFor}
  */
 function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
   const validator = new Validator(schema, '2020-12', false);
-  // It throws for values that JSON cannot represent, such as a member that is undefined.
+  // The validator throws for values that JSON cannot represent, such as a member that is undefined.
   const validate = (/** @type {unknown} */ value) => safely(() => validator.validate(value));
-  // An app's own results are its own affair.
+  // Only params come from outside.
   const comparesItems = what === 'params' && JSON.stringify(schema).includes('"uniqueItems":true');
   return (value) => {
     if (comparesItems && comparisonsOf(value) > MAX_COMPARISONS) {
@@ -40,11 +40,11 @@ function checkerFor(schema, what) {
     const asIs = validate(value);
     if (asIs?.valid) return { value };
     const text = safely(() => asText(value));
-    // A schema may describe bytes as base64, which they are over transports that carry only text.
+    // A schema may describe bytes as base64, their form over transports that carry only text.
     const asSent = text && (text.hasBytes || !asIs) ? validate(text.value) : undefined;
     if (asSent?.valid) return { value };
     const faults = ((asIs ?? asSent)?.errors ?? [])
-      // Outer errors only say that there are inner ones.
+      // Outer errors only report that there are inner ones.
       .filter(({ keyword }) => keyword !== 'properties' && keyword !== 'items')
       .map(({ instanceLocation, keyword, error }) => ({
         path: instanceLocation.replace(/^#/, what),
@@ -56,7 +56,7 @@ function checkerFor(schema, what) {
 }
 
 /**
- * How many values are compared if each item of each list is compared with each other.
+ * The number of values to compare if each item of each list is compared with each other.
  * @param {unknown} value within bounds
  */
 function comparisonsOf(value) {
@@ -68,7 +68,7 @@ function comparisonsOf(value) {
 }
 
 /**
- * A value in the form in which it is sent over a transport that carries only text.
+ * Converts a value to its form over a transport that carries only text.
  * @param {unknown} value
  */
 function asText(value) {
@@ -89,7 +89,7 @@ const MAX_DEPTH = 64;
 const isText = (value) => typeof value === 'string';
 
 /**
- * What keywords must be: the validator ignores one of a wrong type.
+ * The types of keywords: the validator ignores a keyword of the wrong type.
  * @type {[names: string, is: string, holds: (value: any) => unknown][]}
  */
 const KEYWORDS = [
@@ -114,7 +114,7 @@ const KEYWORDS = [
   ['properties patternProperties dependentSchemas $defs', 'an object of schemas', isRecord],
 ];
 
-/** The keywords that contain a schema, and those that contain several, in a list or by name. */
+/** The keywords that contain one schema, and those that contain several, in a list or by name. */
 const ONE = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'];
 const SEVERAL = [
   'allOf',
@@ -128,7 +128,7 @@ const SEVERAL = [
 ];
 
 /**
- * A mistake in a JSON Schema that would make it accept or refuse everything.
+ * Finds a mistake in a JSON Schema that would make it accept or reject everything.
  * @param {unknown} schema
  * @param {string} path
  * @param {number} depth

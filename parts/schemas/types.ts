@@ -1,9 +1,9 @@
-/** What schemas say of values, as types. Nothing of this runs. */
+/** Types of the values that schemas describe. Types only: no code. */
 
 /**
- * What we use of a schema that follows Standard Schema, as those of zod, valibot and arktype do. It
- * must also be able to say itself as JSON Schema (Standard JSON Schema), because agents are told
- * what a capability takes.
+ * The parts of Standard Schema that this library uses; schemas of zod, valibot and arktype have
+ * them. A schema must also be convertible to JSON Schema (Standard JSON Schema), because agents get
+ * that as a description.
  */
 export interface StandardSchema<Input = any, Output = any> {
   readonly '~standard': {
@@ -20,7 +20,7 @@ type ToJsonSchema = (options: {
   libraryOptions?: any;
 }) => Record<string, unknown>;
 
-/** `any` in place of `unknown`: what is not known may be used as one likes. */
+/** `any` in place of `unknown`, so that values of unknown type can be used freely. */
 type Loose<T> = unknown extends T ? any : T;
 
 type SideOf<S, Side extends string> = Loose<
@@ -31,17 +31,15 @@ type SideOf<S, Side extends string> = Loose<
     : FromSchema<S>
 >;
 
-/** What a schema takes: a value as its sender writes it. */
+/** The input of a schema: a value as its sender writes it. */
 export type InputOf<S> = SideOf<S, 'input'>;
 
-/**
- * What a schema makes of what it takes: defaults are filled in, and texts may have become dates.
- */
+/** The output of a schema: defaults are filled in, and texts may have become dates. */
 export type OutputOf<S> = SideOf<S, 'output'>;
 
 // --- JSON Schemas that are written as literals ---------------------------------------------------
 
-/** Shows what an intersection of objects comes to. */
+/** Shows an intersection of objects as one object. */
 type Flat<T> = T extends infer U ? { [K in keyof U]: U[K] } : never;
 
 /** A literal without the `readonly` that its inference adds. */
@@ -53,16 +51,16 @@ type Writable<T> = T extends object ? { -readonly [K in keyof T]: Writable<T[K]>
  */
 type Member<T, K> = K extends keyof T ? T[K] : unknown;
 
-/** The elements of a list; nothing for what is no list. */
+/** The elements of a list; `never` for other types. */
 type Elements<T> = T extends readonly (infer E)[] ? E : never;
 
 /** The names that a schema requires. */
 type RequiredBy<S> = Extract<Elements<Member<S, 'required'>>, string>;
 
 /**
- * The type of the values that a JSON Schema (draft 2020-12) accepts, as far as a type can say it:
- * numbers have no bounds, texts no patterns, and `not` and `if` are left out. What the schema does
- * not tell is `unknown`.
+ * The type of the values that a JSON Schema (draft 2020-12) accepts, as far as a type can express
+ * it: numbers have no bounds, texts no patterns, and `not` and `if` are ignored. Parts that the
+ * schema leaves open are `unknown`.
  */
 export type FromSchema<S, Root = S> = unknown extends S
   ? unknown
@@ -84,7 +82,7 @@ export type FromSchema<S, Root = S> = unknown extends S
                 ? FromParts<Omit<S, 'allOf'>, Member<S, 'allOf'>, Root>
                 : FromType<Member<S, 'type'>, S, Root>;
 
-/** One type for each branch of `anyOf` and `oneOf`, together with what stands beside them. */
+/** One type for each branch of `anyOf` and `oneOf`, combined with the other keywords. */
 type FromBranch<S, Branch, Root> = Branch extends unknown
   ? '$ref' extends keyof Branch
     ? Both<FromSchema<S, Root>, FromReference<Member<Branch, '$ref'>, Root>>
@@ -100,7 +98,7 @@ type FromParts<S, Parts, Root> = Parts extends readonly [infer First, ...infer R
 
 type Both<A, B> = unknown extends A ? B : unknown extends B ? A : Flat<A & B>;
 
-/** One schema for two that both hold. */
+/** One schema for two that both apply. */
 type Merged<A, B> = Flat<
   Omit<A, keyof B | 'properties' | 'required'> &
     Omit<B, 'properties' | 'required'> &
@@ -149,8 +147,8 @@ type FromEach<P, Root> = {
 };
 
 /**
- * Members that the schema does not name may be there, as with any type; they have one where
- * `additionalProperties` gives it.
+ * Other members than those of the schema are allowed, as with any type; `additionalProperties`
+ * gives them a type.
  */
 type FromObject<Properties, Required extends string, Additional, Root> = Flat<
   Pick<FromEach<Properties, Root>, Required & keyof Properties> &

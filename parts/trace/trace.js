@@ -1,6 +1,6 @@
 /**
- * Decodes what an endpoint's observer is told into events for people and tools. Loaded only where
- * somebody listens.
+ * Converts an endpoint's observations to events for people and tools. Loaded only if there is a
+ * listener.
  */
 import * as abp from '../../js/driver/abp-boundary.js';
 import { SESSIONS } from './abp-names.js';
@@ -16,8 +16,7 @@ import { entriesOf } from '../../js/wire/frames.js';
  */
 
 /**
- * Why something that was received had no effect, by the core's counters, and that for who has not
- * read the protocol.
+ * The reasons why a received message had no effect, by the core's counters, with explanations.
  * @type {[abp.Counter, string, string][]}
  */
 const DROPS = [
@@ -27,7 +26,7 @@ const DROPS = [
   [abp.UNKNOWN_TYPE, 'unknown type', 'a message of a type that this side does not know'],
   [abp.OVERRUN, 'overrun', "more chunks than the stream's window allows"],
 ];
-/** What these reasons mean. @type {Record<string, string>} */
+/** The explanations of these reasons. @type {Record<string, string>} */
 export const REASONS = Object.fromEntries(DROPS.map(([, reason, why]) => [reason, why]));
 
 let connections = 0;
@@ -45,23 +44,23 @@ function outcomeNamed(response) {
 }
 
 /**
- * What a call was given.
+ * The params and options of a call.
  * @param {AnyCall} record
  */
-const given = ({ params, options: { timeout } }) => ({ params, ...(timeout && { timeout }) });
+const inputOf = ({ params, options: { timeout } }) => ({ params, ...(timeout && { timeout }) });
 
 /** Observes one endpoint. */
 class Tracer {
   /**
-   * What is known of each call in flight, by its record.
+   * The calls in flight, by their records.
    * @type {Map<AnyCall, { about: Partial<TraceEvent>, began: number }>}
    */
   #calls = new Map();
   /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
   #parents = new WeakMap();
   /**
-   * What the numbers in frames are short for: the ids of agents' calls, and of apps' questions,
-   * begin with these.
+   * The prefixes of ids, which the numbers in frames replace: those of agents' calls, and of apps'
+   * questions.
    */
   #prefix = { calls: '', questions: '' };
   #frames = 0;
@@ -84,7 +83,7 @@ class Tracer {
       side: endpoint.role === abp.AGENT ? 'agent' : 'app',
     };
     this.#dropped = this.#counts();
-    // Calls may be in flight already. What has no params is a cancel by an id.
+    // Calls may be in flight already. A record without params is a cancel by id.
     endpoint.find((record) => {
       if (record.handle && 'params' in record) this.#begins(/** @type {any} */ (record), false);
       return false;
@@ -125,7 +124,7 @@ class Tracer {
   /**
    * @param {unknown[]} entries
    * @param {'in' | 'out'} direction
-   * @param {boolean} byAgent whether an agent sends them
+   * @param {boolean} byAgent whether they were sent by an agent
    */
   #entries(entries, direction, byAgent) {
     for (let i = 0; i + 3 < entries.length; i += 4) {
@@ -140,12 +139,12 @@ class Tracer {
   }
 
   /**
-   * The message that an entry of a frame stands for, as people read it.
+   * The message that an entry of a frame stands for, in readable form.
    * @param {unknown} kind
    * @param {unknown} key
    * @param {any} a
    * @param {any} b
-   * @param {boolean} byAgent whether an agent sends it
+   * @param {boolean} byAgent whether it was sent by an agent
    */
   #shown(kind, key, a, b, byAgent) {
     const own = this.#id(key, byAgent);
@@ -207,7 +206,7 @@ class Tracer {
     return typeof key === 'number' ? `${prefix}.${key}` : key;
   }
 
-  /** The message has been read: whether it had an effect is known now. */
+  /** Called when a message has been read: now it is known whether it had an effect. */
   read() {
     const counts = this.#counts();
     DROPS.forEach(([, reason], i) => {
@@ -234,7 +233,7 @@ class Tracer {
   }
 
   /**
-   * What does not change about a call.
+   * The members of a call's events that do not change.
    * @param {AnyCall} record
    */
   #describe(record) {
@@ -243,7 +242,7 @@ class Tracer {
     const made = !!resolve && !isLocal;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };
-    // What is refused may have anything for a name and an id.
+    // A rejected call may have any value as its name and id.
     if (typeof name === 'string') call.name = name;
     if (made === (this.#origin.side === 'app') && !isLocal) call.elicitation = true;
     const key = made ? options.callId : (record.key ?? options.id);
@@ -251,7 +250,7 @@ class Tracer {
     const id = isMinted
       ? this.#endpoint.core.idText(record.handle)
       : this.#id(key, !call.elicitation);
-    // Whoever begins in the middle has not seen the handshake.
+    // A trace that begins later has not seen the handshake.
     if (isMinted && !isLocal)
       this.#prefix[call.elicitation ? 'questions' : 'calls'] ||= id.slice(0, id.lastIndexOf('.'));
     if (typeof id === 'string') call.callId = id;
@@ -266,7 +265,7 @@ class Tracer {
   #begins(record, waiting) {
     const about = this.#describe(record);
     this.#calls.set(record, { about, began: performance.now() });
-    this.#tell({ type: 'call', ...about, ...given(record), ...(waiting && { waiting }) });
+    this.#tell({ type: 'call', ...about, ...inputOf(record), ...(waiting && { waiting }) });
   }
 
   /** @param {Observed['action']} told the text of an ABORT is its reason */
@@ -284,7 +283,7 @@ class Tracer {
         return this.#told('progress', record, { progress: getOwn(context, 'payload') });
       case abp.SEND: {
         if (arg !== abp.MSG_CANCEL) return;
-        // One by an id is about that, and no call.
+        // A cancel by id has no record of a call.
         const callId = /** @type {string | undefined} */ (getOwn(context, 'callId'));
         if (callId) return this.#tell({ type: 'cancel', direction: 'out', callId });
         return this.#told('cancel', record, { reason: record.reason });
@@ -321,7 +320,7 @@ class Tracer {
     const failed = isObject(error) && { error: /** @type {TraceEvent['error']} */ (error) };
     this.#calls.delete(record);
     if (!call) {
-      const refused = { ...this.#describe(record), ...given(record) };
+      const refused = { ...this.#describe(record), ...inputOf(record) };
       return this.#tell({ type: 'refused', ...refused, ...failed });
     }
     const { began, about } = call;
@@ -331,7 +330,7 @@ class Tracer {
   }
 }
 
-/** Who is shown what goes on at the endpoints of a client or an app. */
+/** The listeners of the trace of a client or an app. */
 export class Tracing {
   /** @type {Set<TraceListener>} */
   #listeners = new Set();
@@ -339,7 +338,7 @@ export class Tracing {
 
   /**
    * @param {ObserverOptions} options
-   * @param {() => Endpoint[]} endpoints those that exist
+   * @param {() => Endpoint[]} endpoints returns the existing endpoints
    */
   constructor({ trace, debug, recorder }, endpoints) {
     this.#endpoints = endpoints;
@@ -362,7 +361,7 @@ export class Tracing {
   }
 
   /**
-   * Observes an endpoint if somebody listens.
+   * Observes an endpoint if there is a listener.
    * @param {Endpoint} endpoint
    */
   follow(endpoint) {
@@ -374,7 +373,7 @@ export class Tracing {
 // --- For the console -----------------------------------------------------------------------------
 
 /**
- * An event as a line, without what is in it, such as `→ export.pdf i1.3: called`.
+ * An event as one line of text, without its values, such as `→ export.pdf i1.3: called`.
  * @param {TraceEvent} event
  */
 export function lineOf(event) {
@@ -407,7 +406,7 @@ export function lineOf(event) {
 }
 
 /**
- * Lets the extension for the developer tools find what is debugged.
+ * Lets the extension for the developer tools find clients and apps with the option `debug`.
  * @param {Tracing} tracing
  */
 function announce(tracing) {
@@ -418,7 +417,7 @@ function announce(tracing) {
   announced.add(new WeakRef(tracing));
 }
 
-/** Writes an event to the console, and marks a call that has ended. @type {TraceListener} */
+/** Writes an event to the console, and marks a finished call. @type {TraceListener} */
 function print(event) {
   const { type, side, time, duration, name, callId, outcome } = event;
   if (type === 'message') return;

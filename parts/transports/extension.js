@@ -1,12 +1,11 @@
 /**
  * Ports of browser extensions (`chrome.runtime.Port`) as transports: between an extension's worker,
- * its pages and its content scripts, and pages or other extensions that it lets in. Browsers send
- * JSON by them, so each message is sent as text, with bytes in base64.
+ * its pages and its content scripts, and pages or other extensions that it allows. Browsers send
+ * JSON over these ports, so each message is sent as text, with bytes in base64.
  *
- * How it is made. A port is made to look like a socket, and the transport is that of sockets. A
- * port tells reliably that its other end is gone, but the protocol's signs of life are sent all the
- * same: a browser ends an extension's worker after 30 s without a message, also in the midst of a
- * call.
+ * A port is adapted to the interface of a socket, and uses the transport of sockets. A port reports
+ * reliably that its other end is gone. The protocol's signs of life are sent all the same, because
+ * a browser ends an extension's worker after 30 s without a message, even during a call.
  */
 import { AbpError } from '../../js/common/errors.js';
 import { requireOptions } from '../../js/common/check-options.js';
@@ -19,14 +18,14 @@ import { webSocketTransport } from './websocket.js';
 
 /**
  * @typedef {object} PortEvent An event of a port.
- * @property {(heard: (...told: any[]) => void) => void} addListener
- * @property {(heard: (...told: any[]) => void) => void} removeListener
+ * @property {(listener: (...args: any[]) => void) => void} addListener
+ * @property {(listener: (...args: any[]) => void) => void} removeListener
  */
 
 /**
- * @typedef {object} ExtensionPort What we use of a `chrome.runtime.Port`.
+ * @typedef {object} ExtensionPort The parts of a `chrome.runtime.Port` that are used here.
  * @property {string} name
- * @property {{ origin?: string }} [sender] who has connected, where this side has not
+ * @property {{ origin?: string }} [sender] the other side, if that has connected
  * @property {(message: any) => void} postMessage
  * @property {() => void} disconnect
  * @property {PortEvent} onMessage
@@ -34,11 +33,12 @@ import { webSocketTransport } from './websocket.js';
  */
 
 /**
- * @typedef {object} ServePortsOptions Whom an app serves by ports.
- * @property {string[]} [origins] the exact origins of those who may connect: of web pages, for
- *   their content scripts, too, and of extensions (this extension's own, that is its pages and its
+ * @typedef {object} ServePortsOptions The options of `servePorts`.
+ * @property {string[]} [origins] the exact origins that may connect: of web pages, also for their
+ *   content scripts, and of extensions (default: this extension's own, for its pages and its
  *   worker)
- * @property {string} [name] that their ports have; other ports are left alone (`'abp-bridge'`)
+ * @property {string} [name] the name of the ports to serve; other ports are ignored
+ *   (`'abp-bridge'`)
  */
 
 /** @type {import('../../js/common/check-options.js').Kinds<ServePortsOptions>} */
@@ -51,12 +51,12 @@ const SERVE_OPTIONS = { name: 'a string', origins: 'an object' };
 const runtime = () => /** @type {any} */ (globalThis).chrome?.runtime;
 
 /**
- * A transport over a port, such as `chrome.runtime.connect({ name: 'abp-bridge' })` returns. For
- * `connect`, wrap it in a function, so that each session gets a port of its own, and a worker that
- * was ended is started again: `connect(() =>
- * extensionTransport(chrome.runtime.connect({ name: 'abp-bridge' })), options)`.
- * @param {ExtensionPort} port that nobody else uses
- * @param {import('./websocket.js').SocketOptions} [options] as those of a socket
+ * A transport over a port, such as the result of `chrome.runtime.connect({ name: 'abp-bridge' })`.
+ * For `connect`, wrap it in a function, so that each session gets a port of its own, and a worker
+ * that was ended is started again: `connect(() => extensionTransport(chrome.runtime.connect({ name:
+ * 'abp-bridge' })), options)`.
+ * @param {ExtensionPort} port a port without other users
+ * @param {import('./websocket.js').SocketOptions} [options] the options of a socket
  * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
  */
 export function extensionTransport(port, options) {
@@ -71,26 +71,26 @@ export function extensionTransport(port, options) {
     bufferedAmount: 0,
     send: (text) => port.postMessage(text),
     close: () => port.disconnect(),
-    addEventListener(type, heard) {
-      if (type === 'message') port.onMessage.addListener((data) => heard({ data }));
+    addEventListener(type, listener) {
+      if (type === 'message') port.onMessage.addListener((data) => listener({ data }));
       if (type === 'close')
         port.onDisconnect.addListener(() => {
-          // The browser complains of an error that nobody has read.
+          // Reading `lastError` keeps the browser from logging it.
           const why = runtime()?.lastError?.message ?? 'its other side is gone, or was ended';
-          heard({ code: 1006, reason: why });
+          listener({ code: 1006, reason: why });
         });
     },
   };
-  // The browser vouches for whom it says to have connected.
+  // The browser guarantees the sender's origin.
   return Object.assign(webSocketTransport(socket, options), { origin: port.sender?.origin });
 }
 
 /**
- * Serves those who connect to this part of an extension. Call it while the script begins: a worker
- * that is started by a connection hears of it only then.
- * @param {{ accept: (transport: Transport) => void }} app what `expose` returned
+ * Serves agents that connect to this part of an extension. Call it while the script starts: a
+ * worker that was started by a connection gets that event only then.
+ * @param {{ accept: (transport: Transport) => void }} app the result of `expose`
  * @param {ServePortsOptions} [options]
- * @returns {() => void} ends it; sessions that have begun go on
+ * @returns {() => void} stops serving new connections; open sessions continue
  */
 export function servePorts(app, options = {}) {
   requireOptions('servePorts', options, SERVE_OPTIONS);
@@ -106,7 +106,7 @@ export function servePorts(app, options = {}) {
     warn(`${origin || 'Who has no origin'} may not connect: add it to the origins of servePorts`);
     port.disconnect();
   };
-  // Others than this extension's parts come by the second, where they may come at all.
+  // `onConnectExternal` is for connections from outside of this extension, if they are allowed.
   const events = [onConnect, onConnectExternal].filter(Boolean);
   for (const event of events) event.addListener(serve);
   return () => events.forEach((event) => event.removeListener(serve));

@@ -1,6 +1,6 @@
 /**
- * What `abp-bridge/transports` exports: ways between an agent and an app beside frames, ports and
- * workers, which `connect` and `expose` know by themselves.
+ * The exports of `abp-bridge/transports`: transports between an agent and an app that `connect` and
+ * `expose` do not make themselves.
  */
 export * from './websocket.js';
 export * from './extension.js';

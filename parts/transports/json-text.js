@@ -5,13 +5,13 @@ import { warn } from '../../js/common/development.js';
 import { copyOf } from '../../js/common/copy.js';
 import { isObject, isRecord, parse, stringify } from '../../js/common/values.js';
 
-/** Characters that a message may have where nobody says how many. */
+/** The default for the longest message, in characters. */
 const MAX_LENGTH = 32 << 20;
 
-/** Whether it was warned of what is lost. */
+/** True after the warning about lost values. */
 let isTold = false;
 
-/** Whether the message has more than plain data. */
+/** True if the message has more than plain data. */
 let isMore = false;
 
 /**
@@ -37,11 +37,11 @@ function asText(key, value) {
  * Writes a message as JSON, for a transport of your own that carries text. Bytes become
  * `BinaryData` in base64, as over WebSockets.
  * @param {unknown} message the message
- * @param {number} [maxLength] characters that the text may have (33554432)
+ * @param {number} [maxLength] the longest text, in characters (33554432)
  * @returns {string}
- * @throws {RangeError} if the text is too long; where that is certain, before it is written
- * @throws {TypeError} if the message cannot be written as JSON, and what `structuredClone` throws
- *   if that refuses it
+ * @throws {RangeError} if the text is too long; thrown before it is written, if that is certain
+ * @throws {TypeError} if the message cannot be written as JSON; or the error of `structuredClone`
+ *   if that rejects the message
  */
 export function messageToText(message, maxLength = MAX_LENGTH) {
   // A value takes at least two characters: itself and a separator.
@@ -57,11 +57,11 @@ export function messageToText(message, maxLength = MAX_LENGTH) {
 }
 
 /**
- * Reads what `messageToText` has written: `BinaryData` in base64 gets its bytes again.
+ * Reads a text of `messageToText`: base64 in `BinaryData` becomes bytes again.
  * @param {string} text the JSON
  * @returns {any} the message
  * @throws {SyntaxError} if it is not JSON
  */
 export const textToMessage = (text) =>
-  // Few messages contain bytes, and a reviver takes longer than everything else.
+  // Few messages contain bytes, and a reviver would take most of the time.
   text.includes('base64') ? parse(text, textToBytes) : parse(text);

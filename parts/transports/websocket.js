@@ -3,11 +3,11 @@
  * Bytes are sent as base64, within `BinaryData`; large ones are stored by the app, and sent as a
  * reference (the protocol's `BinaryDataReference`).
  *
- * How it is made. The transport is a Receiver (js/transports), which keeps what comes early and
- * reports the end once. Out: a message is bounded and written by json-text.js, and waits here until
- * the socket is open, or is refused when too much waits already. In: a frame is bounded, parsed,
- * and delivered. A result of an app goes through `prepare` first, which is part of its call.
- * Nothing of a call or a session is known here: the core at either end has that.
+ * The transport is a Receiver (js/transports), which keeps early messages and reports the end once.
+ * Outgoing: json-text.js checks and writes a message, which waits here until the socket is open, or
+ * is rejected when too much waits already. Incoming: a frame is checked, parsed, and delivered. A
+ * result of an app first passes through `prepare`, as part of its call. This file does not know
+ * calls or sessions: the cores at both ends do.
  */
 import { contentOf, isBlob, replaceBinary, sizeOf } from '../../js/binary/binary.js';
 import { requireBounded } from '../../js/untrusted/bounds.js';
@@ -30,30 +30,29 @@ const UNREAD = 4008;
 const TOO_LONG = 4009;
 
 /**
- * @typedef {object} Socket What we use of a WebSocket: the browser's, Node's, or that of the
- *   package `ws`.
+ * @typedef {object} Socket The parts of a WebSocket that are used here: the browser's, Node's, or
+ *   that of the package `ws`.
  * @property {number} readyState
  * @property {number} bufferedAmount
  * @property {(text: string) => void} send
  * @property {(code?: number, reason?: string) => void} close
- * @property {() => void} [terminate] `ws`: closes at once, without telling the other side
+ * @property {() => void} [terminate] `ws`: closes at once, without notifying the other side
  * @property {(type: any, listener: (event: any) => void) => void} addEventListener
  */
 
 /**
- * @typedef {object} SocketOptions What `webSocketTransport` may be given.
- * @property {number} [maxLength] characters of the longest message, either way (33554432)
+ * @typedef {object} SocketOptions The options of `webSocketTransport`.
+ * @property {number} [maxLength] the longest message in either direction, in characters (33554432)
  * @property {number} [maxUnsent] bytes that may wait to be sent: with more, new calls fail with
  *   RATE_LIMITED; with four times as many, the socket is closed (16777216)
- * @property {Store} [store] stores large parts of a result, so that
- *   references are sent in their place
+ * @property {Store} [store] stores large parts of a result; references are sent in their place
  * @property {number} [storeAbove] bytes above which a part is stored (10485760)
  */
 
 /**
- * @typedef {object} Stored Where stored bytes can be fetched.
+ * @typedef {object} Stored A reference to stored bytes.
  * @property {string} downloadUrl
- * @property {number} [expiresAt] ms since 1970; the protocol asks for an hour at least
+ * @property {number} [expiresAt] ms since 1970; the protocol requires at least an hour
  * @property {{ type: 'bearer' | 'query', token?: string, header?: string }} [auth]
  */
 
@@ -65,14 +64,14 @@ const TOO_LONG = 4009;
 /**
  * @callback Store Stores bytes where the agent can fetch them.
  * @param {{ content: ArrayBuffer, mimeType: string, filename?: string, size: number }} data
- * @param {StoreContext} context the call whose result it is
+ * @param {StoreContext} context the call whose result is stored
  * @returns {Stored | Promise<Stored>}
  */
 
 /**
  * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function:
  * each session needs its own socket.
- * @param {string | URL | Socket} target an address, or a socket that nobody else uses
+ * @param {string | URL | Socket} target an address, or a socket without other users
  * @param {SocketOptions} [options]
  * @returns {Transport & { prepare: Prepare }} `prepare` is for apps
  * @example
@@ -96,7 +95,7 @@ class WebSocketTransport extends Receiver {
   #ending = false;
   /** Messages that wait until the socket is open. @type {string[]} */
   #unsent = [];
-  /** How many characters they have. */
+  /** The number of their characters. */
   #waiting = 0;
 
   /**
@@ -117,10 +116,10 @@ class WebSocketTransport extends Receiver {
     const socket = isAddress ? new WebSocket(target) : target;
     this.#socket = socket;
     this.#options = { maxLength, maxUnsent, store, storeAbove };
-    // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would
+    // Chromium keeps the sockets of pages in its back-forward cache open, so the other side would
     // wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
-    // The listeners are never removed: `ws` ends the process over an `error` event without a
+    // The listeners are never removed: `ws` ends the process on an `error` event without a
     // listener.
     socket.addEventListener('open', () => {
       for (const text of this.#unsent.splice(0)) socket.send(text);
@@ -163,15 +162,15 @@ class WebSocketTransport extends Receiver {
       }
     }
     const text = messageToText(message, maxLength);
-    // Another listener may be told before us that the socket is open.
+    // Another listener may run before the one above when the socket opens.
     if (socket.readyState === OPEN && !this.#unsent.length) return socket.send(text);
     this.#unsent.push(text);
     this.#waiting += text.length;
   }
 
   /**
-   * Prepares a result for sending: Blobs are read, and large data is stored. This is part of the
-   * call: once that is cancelled, nothing is.
+   * Prepares a result for sending: reads Blobs, and stores large data. This is part of the call: it
+   * stops when the call is cancelled.
    * @type {Prepare}
    */
   prepare = async (value, { signal, callId }) => {
@@ -237,7 +236,7 @@ class WebSocketTransport extends Receiver {
   }
 
   /**
-   * Nothing can be sent any more. Only the first reason is reported.
+   * Ends the transport with an error. Only the first reason is reported.
    * @param {string} why
    * @param {{ cause?: unknown, details?: object }} [more]
    */
@@ -260,10 +259,10 @@ const failed = (what, cause) =>
 /**
  * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a
  * socket to any server, with the user's cookies; only the `Origin` header, which the browser sets,
- * tells which page it is.
- * @param {readonly string[]} origins the exact origins of pages that may
+ * identifies the page.
+ * @param {readonly string[]} origins the exact origins of the allowed pages
  * @returns {(request: { headers: { origin?: string } }) => boolean} whether a request comes from
- *   one of them. A request without `Origin` does not come from a page, and is refused
+ *   one of them. A request without `Origin` does not come from a page, and is rejected
  */
 export function fromOrigins(origins) {
   const allowed = new Set(origins.map((origin) => exactOrigin(origin)));

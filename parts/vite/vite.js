@@ -1,37 +1,37 @@
 /**
- * A plugin for Vite. A page that is built asks for the core beside its own scripts, not a round
- * trip later, when these run.
+ * A plugin for Vite. A built page requests the core together with its own scripts, not a round trip
+ * later, when these run.
  *
- * How it is made. The core is a chunk of its own, which is imported by `import()`. Vite asks
- * `resolveDependencies` what a page preloads with a script, and a script with what it imports on
- * demand: with a script that begins to load the core, the core.
+ * The core is a chunk of its own, which is imported by `import()`. Vite calls `resolveDependencies`
+ * for the files to preload with a page's script, and with a script's dynamic imports. For a script
+ * that starts to load the core, the plugin adds the core.
  */
 
 /**
  * @typedef {Record<string, { facadeModuleId?: string | null, imports?: string[],
- *   dynamicImports?: string[] }>} Bundle What is built: each file, and what it imports.
+ *   dynamicImports?: string[] }>} Bundle The built files, with their imports.
  */
 /**
- * @typedef {object} Host What asks for a file: a page, or a script.
+ * @typedef {object} Host The page or script that requests a file.
  * @property {string} hostId
  * @property {'html' | 'js'} hostType
  */
 /**
- * @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve Says what is
- *   preloaded with a file.
+ * @typedef {(file: string, dependencies: string[], host: Host) => string[]} Resolve Returns the
+ *   files to preload with a file.
  */
 
 /**
- * Makes the plugin, for `plugins` of the configuration.
- * @param {{ schemas?: boolean }} [options] `schemas`: apps have JSON Schemas, so that what checks
- *   these is preloaded, too (false)
+ * Makes the plugin, for the option `plugins` of Vite.
+ * @param {{ schemas?: boolean }} [options] `schemas`: whether apps have JSON Schemas, so that the
+ *   code that checks them is preloaded, too (false)
  */
 export function abpBridge({ schemas = false } = {}) {
   const early = schemas ? /\/parts\/(abp-wasm|schema)\.js$/ : /\/parts\/abp-wasm\.js$/;
   /** @type {Bundle} */
   let bundle = {};
   /**
-   * What is loaded with a file.
+   * The files that are loaded with a file.
    * @param {string} file
    */
   const loadedWith = (file) => {

@@ -1,32 +1,32 @@
 /**
- * A pool of workers for long computations. The app's page stays responsive to its agents and gives
- * tasks to workers. A worker that does not stop when its task is cancelled is terminated, and a new
- * one takes its place.
+ * A pool of workers for long computations. The app's page stays responsive to its agents and passes
+ * tasks to workers. A worker that does not stop when its task is cancelled is terminated and
+ * replaced by a new one.
  *
- * How it is made. `Pool` has the tasks that wait and the workers; a `PoolWorker` has one task at a
- * time, so messages need not name it; `serve` is the other end, in the worker. What happens to a
- * call is the core's: a task is its handler, which returns, throws or is stopped. Where it is the
- * whole handler, the core is told when a worker is given it: it has not begun before. A cancelled
- * task has the part of its call's grace period that js/page/grace.js leaves it; so its
- * worker has ended before the core gives up waiting.
+ * `Pool` has the waiting tasks and the workers; a `PoolWorker` has one task at a time, so messages
+ * need not name it; `serve` is the other end, in the worker. The core decides the outcome of a
+ * call: a task is its handler, which returns, throws or is stopped. If the task is the whole
+ * handler, the call begins, for the core, when a worker gets the task. A cancelled task has its
+ * part of the call's grace period (js/page/grace.js), so its worker has ended before the core stops
+ * waiting.
  *
- * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks;
- * of a task `progress`, `word` (one more word of a token), `unshared` (the task has taken a token
- * that no other thread can set), and at last `done`, `cancelled` or `failed` (`unstarted` if no
- * line of its handler ran). If it streams, it says `stream`; then `chunk` for each `next` of the
- * pool.
+ * The pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks.
+ * For a task it sends `progress`, `word` (a further word of a token), `unshared` (the task uses a
+ * token that no other thread can set), and finally `done`, `cancelled` or `failed` (with
+ * `unstarted` if none of its handler's code ran). If the task streams, the worker sends `stream`,
+ * then a `chunk` for each `next` of the pool.
  *
- * A worker that dies in a task never answers. For all of these reasons the task fails, and those
- * that wait go on:
- *   - Its script cannot be loaded or run, or never calls `serve`: what waits fails, too, since the
- *     next worker would end likewise.
- *   - It ends. Node has `exit`. In a page nothing tells of `terminate()` or of the browser that
- *     ends it: so it holds a Web Lock as long as it lives, for which the pool waits, and `close()`
- *     says `closing`. There are no locks in pages without https.
- *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end
- *     the task may have thrown it. So, as in Node, that is its end, unless the task ends by itself
- *     at once. A rejection the worker says itself (`uncaught`).
- *   - A message of its own, or the task, cannot be deserialised: `messageerror`, here or there.
+ * A worker that ends during a task sends no answer. In all of these cases the task fails, and the
+ * waiting tasks continue:
+ *   - Its script cannot be loaded or run, or never calls `serve`: the waiting tasks fail, too,
+ *     since the next worker would end in the same way.
+ *   - It ends. Node has the event `exit`. In a page no event reports `terminate()`, or a worker
+ *     ended by the browser. So a worker holds a Web Lock while it runs, and the pool waits for that
+ *     lock; `close()` sends `closing`. Pages without https have no locks.
+ *   - An uncaught error or rejection. A page's worker survives it, but the code that was to end the
+ *     task may have thrown it. So, as in Node, the worker is ended, unless the task ends by itself
+ *     at once. The worker itself reports a rejection (`uncaught`).
+ *   - One of its messages, or the task, cannot be deserialised: `messageerror`, on either side.
  */
 import {
   AbpError,
@@ -56,11 +56,11 @@ import { warn } from '../../js/common/development.js';
 export { AbpError, Token, transfer };
 
 /**
- * @typedef {object} PoolOptions How a pool runs its workers.
+ * @typedef {object} PoolOptions The options of a pool.
  * @property {number} [size] the largest number of workers, each with one task at a time (the number
  *   of processors)
- * @property {number} [grace] ms that a cancelled task has at most to stop by itself before its
- *   worker is terminated: the part that it has of its call's `limits.grace` is never exceeded
+ * @property {number} [grace] the longest time, in ms, that a cancelled task has to stop by itself
+ *   before its worker is terminated; never more than its part of the call's `limits.grace`
  *   (Infinity)
  * @property {number} [timeout] ms that a worker has to start (10000)
  * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with
@@ -68,28 +68,28 @@ export { AbpError, Token, transfer };
  */
 
 /**
- * What a task uses of its call. The context of a handler has all of it; a signal alone is enough.
+ * The options of a task. A handler's context has all of them; a signal alone is enough.
  * @typedef {object} TaskOptions
  * @property {AbortSignal} [signal] cancels the task
- * @property {Token} [token] the call's own, which the worker reads where memory can be shared
+ * @property {Token} [token] the call's token, which the worker reads if memory can be shared
  * @property {(info: any) => void} [progress] called with each report of progress
  */
 
 /**
- * @typedef {object} TaskContext What a handler in a worker gets besides the params. It may be
+ * @typedef {object} TaskContext The second argument of a handler in a worker. It may be
  *   destructured.
- * @property {Token} token says whether the task is cancelled; where memory can be shared (in Node,
- *   and in cross-origin isolated pages) also to code that never yields
- * @property {AbortSignal} signal fires when it is cancelled, for code that yields
- * @property {() => Promise<void> | undefined} breathe await it in a loop: it returns to the event
- *   loop every few ms, so that the cancel can arrive where no memory is shared, and throws once the
- *   task is cancelled
+ * @property {Token} token shows whether the task is cancelled; if memory can be shared (in Node,
+ *   and in cross-origin isolated pages), also to code that never yields
+ * @property {AbortSignal} signal fires when the task is cancelled, for code that yields
+ * @property {() => Promise<void> | undefined} breathe for a loop: `await breathe()` returns to the
+ *   event loop every few ms, so that the cancel can arrive without shared memory, and throws once
+ *   the task is cancelled
  * @property {(info: { progress: number, total?: number, stage?: string, status?: string,
- *   estimatedRemaining?: number }) => void} progress called with each report of progress
+ *   estimatedRemaining?: number }) => void} progress reports progress
  */
 
 /**
- * Makes a pool. Workers are started when there are tasks for them.
+ * Makes a pool. Workers are started on demand.
  * @param {() => import('../../js/agent/client.js').AnyWorker} start creates a worker whose
  *   script calls {@link serve}
  * @param {PoolOptions} [options]
@@ -110,13 +110,14 @@ const OPTIONS = {
 const TASK_OPTIONS = { progress: 'a function', signal: 'an AbortSignal', token: 'an object' };
 
 /**
- * Ms in which a worker's last messages arrive after the sign of its end, which goes another way.
+ * How long to wait for a worker's last messages after a sign of its end, which may arrive first, in
+ * ms.
  */
 const LAST_WORDS = 100;
 
 const realm = /** @type {any} */ (globalThis);
 /**
- * The limits of the connections that handlers' signals belong to.
+ * The limits of the connections of handlers' signals.
  * @type {WeakMap<AbortSignal, { grace?: number } | undefined>}
  */
 const limitsOf = (realm[LIMITS] ??= new WeakMap());
@@ -129,35 +130,35 @@ const processors = () =>
 
 /**
  * Starts a timer.
- * @param {number} ms Infinity is never
- * @param {() => void} act what to do then
+ * @param {number} ms Infinity: never
+ * @param {() => void} act called when the time is up
  */
 function after(ms, act) {
-  // A timer with a longer time than that would fire at once.
+  // A timer with a longer time would fire at once.
   const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, MAX_TIMER)));
-  // In Node the worker that it is for keeps the process alive; the timer need not.
+  // In Node the worker keeps the process alive; the timer need not.
   timer.unref?.();
   return timer;
 }
 
 /**
- * The call that a task is the whole handler of.
+ * The call whose whole handler is a task.
  * @internal
  * @typedef {{ postpone(): void, beginWork(): boolean }} Call
  */
 
 /**
- * A task of a pool, its own abort listener, and, if it streams, what is read of it: a chunk is made
- * when it is asked for.
+ * A task of a pool, the listener of its signal and, if it streams, the iterator of its chunks: each
+ * chunk is made on request.
  */
 class Task extends Inflow {
-  /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
+  /** Its worker, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
-  /** Whether its handler has come to its end. */
+  /** True once its handler has succeeded. */
   isDone = false;
   #stopped = false;
   #tellEnded = () => {};
-  /** What its handler threw. @type {unknown} */
+  /** The error of its handler. @type {unknown} */
   #thrown;
   /** Resolves when it has ended. @type {Promise<void>} */
   #ended = new Promise((resolve) => (this.#tellEnded = resolve));
@@ -165,7 +166,7 @@ class Task extends Inflow {
   #resolve = () => {};
   /** @type {(error: unknown) => void} */
   #reject = () => {};
-  /** Settles as it does; with itself, if it streams. */
+  /** Settles with the task's result; with the task itself, if it streams. */
   result = new Promise((...settle) => ([this.#resolve, this.#reject] = settle));
 
   /**
@@ -173,7 +174,7 @@ class Task extends Inflow {
    * @param {string} name
    * @param {unknown} params
    * @param {TaskOptions} options
-   * @param {Call} [call] whose whole handler it is
+   * @param {Call} [call] the call whose whole handler it is
    */
   constructor(pool, name, params, { signal, token = new Token(), progress }, call) {
     super();
@@ -187,12 +188,12 @@ class Task extends Inflow {
     onAbort(signal, this);
   }
 
-  /** As a generator does, it comes to its own end before it takes `return`. */
+  /** Like a generator, it reaches its own end before it takes `return`. */
   get [Symbol.toStringTag]() {
     return 'AsyncGenerator';
   }
 
-  /** Ms that it has to stop by itself. */
+  /** How long it has to stop by itself, in ms. */
   get grace() {
     const limits = this.signal && limitsOf.get(this.signal);
     return Math.min(this.pool.options.grace, partOf(APP, limits));
@@ -205,7 +206,7 @@ class Task extends Inflow {
   }
 
   /**
-   * Asks its worker to stop.
+   * Asks its worker to stop the task.
    * @param {string | undefined} reason
    */
   stop(reason) {
@@ -215,7 +216,7 @@ class Task extends Inflow {
     this.worker.abort(this, reason);
   }
 
-  /** It streams: from now on its end is that of the stream. */
+  /** Begins the stream: from now on the task's end is the end of the stream. */
   begin() {
     this.#resolve(this);
   }
@@ -246,7 +247,7 @@ class Task extends Inflow {
 
   /**
    * @param {unknown} error
-   * @param {boolean} [isOwn] whether its handler threw that
+   * @param {boolean} [isOwn] whether its handler threw the error
    */
   fail(error, isOwn) {
     if (isOwn) this.#thrown = error;
@@ -257,7 +258,9 @@ class Task extends Inflow {
     });
   }
 
-  /** @param {() => IteratorResult<unknown>} last what is read last of its stream */
+  /**
+   * @param {() => IteratorResult<unknown>} last the last result of its stream
+   */
   #end(last) {
     offAbort(this.signal, this);
     this.pool.waiting.delete(this);
@@ -267,14 +270,14 @@ class Task extends Inflow {
 }
 
 /**
- * What a worker sent: what was moved is moved on.
+ * The data in a worker's message. Moved objects are marked to be moved again.
  * @param {any} message
  */
 const dataOf = ({ data, moved }) => (moved ? transfer(data, moved) : data);
 
 /** A worker of a pool. */
 class PoolWorker {
-  /** Whether it can be given tasks. */
+  /** True if it can take tasks. */
   ready = false;
   /** @type {Task | undefined} */
   task;
@@ -294,7 +297,7 @@ class PoolWorker {
     const listener = {
       receive: (/** @type {unknown} */ message) => this.#heard(message),
       receiveUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
-      // In Node anything may have been thrown.
+      // In Node any value may have been thrown.
       lose: (/** @type {unknown} */ error) =>
         this.#lost(error ? toErrorObject(error).message : 'it threw something that says nothing'),
     };
@@ -330,14 +333,14 @@ class PoolWorker {
   }
 
   /**
-   * Asks it to stop its task, and has it terminated if it does not.
+   * Asks it to stop its task, and terminates it if it does not.
    * @param {Task} task
    * @param {string | undefined} reason
    */
   abort(task, reason) {
     this.post({ pool: 'abort', reason });
     this.#timer = after(task.grace, () => {
-      // This thread may have been the busy one: let messages that have arrived come first.
+      // This thread may have been busy: handle messages that have arrived first.
       this.#timer = after(0, () => void this.#pool.replace(this, task));
     });
   }
@@ -358,16 +361,16 @@ class PoolWorker {
     const kind = getOwn(message, 'pool');
     if (kind === 'ready') {
       this.ready = true;
-      // It holds the lock as long as it lives.
+      // The worker holds the lock while it runs.
       if (message.lock)
         /** @type {any} */ (globalThis).navigator?.locks
           ?.request(message.lock, { signal: this.#ended.signal }, () => this.#ends('it has ended'))
-          .catch(() => {}); // it is not waited for any more
+          .catch(() => {}); // nothing waits for it any more
       return this.#free();
     }
     if (kind === 'closing') return this.#ends('it closed itself');
     const { task } = this;
-    // Other messages of a worker are not ours.
+    // Other messages of a worker belong to other code.
     if (!task) return;
     switch (kind) {
       case 'progress':
@@ -410,17 +413,17 @@ class PoolWorker {
   }
 
   /**
-   * It has ended, or will: it gets no more tasks, and what it has said may still be on its way.
+   * It has ended, or will: it gets no more tasks. Its last messages may still arrive.
    * @param {string} why
    */
   #ends(why) {
-    // Another one would end before it is ready, too.
+    // If this one was not ready, the next one would end before it is ready, too.
     if (this.ready) this.#pool.leave(this);
     after(LAST_WORDS, () => this.#lost(why));
   }
 
   /**
-   * Something failed that its task may wait for.
+   * Handles a failure that its task may wait for.
    * @param {string} why
    */
   #doubt(why) {
@@ -436,22 +439,19 @@ class PoolWorker {
   }
 }
 
-/**
- * Workers that tasks are shared out among, and that are replaced when a cancelled task does not
- * stop.
- */
+/** Workers that run tasks. A worker is replaced when its cancelled task does not stop. */
 export class Pool {
   /** @type {Set<PoolWorker>} */
   #workers = new Set();
   /**
-   * Tasks that have no worker yet.
+   * Tasks without a worker.
    * @internal
    * @type {Set<Task>}
    */
   waiting = new Set();
   #start;
   #closed = false;
-  /** What the console was told about. */
+  /** The warnings that were given. */
   #told = new Set();
 
   /**
@@ -497,7 +497,7 @@ export class Pool {
     /**
      * @param {any} [params]
      * @param {TaskOptions} [options]
-     * @param {never[]} more nothing
+     * @param {never[]} more no further arguments
      */
     const handler = async (params, options, ...more) => {
       requireForm('a task', 'run(name)(params, { signal })', [options, ...more]);
@@ -510,10 +510,10 @@ export class Pool {
       return run(params, options);
     };
     /**
-     * For what runs handlers, when this is one.
+     * Called instead of the handler when this is the handler of a capability.
      * @param {unknown} params
      * @param {any} context
-     * @param {Call} [call] whose context it is
+     * @param {Call} [call] the call of this context
      */
     const later = (params, context, call = context) => {
       call.postpone();
@@ -522,7 +522,7 @@ export class Pool {
     return Object.assign(handler, { later });
   }
 
-  /** Counts of workers and tasks, for debugging. */
+  /** The numbers of workers and tasks, for debugging. */
   get counters() {
     return {
       workers: this.#workers.size,
@@ -545,9 +545,9 @@ export class Pool {
     await ended;
   }
 
-  // --- What tasks and workers tell it ------------------------------------------------------------
+  // --- For tasks and workers ---------------------------------------------------------------------
 
-  /** Gives waiting tasks to idle workers, and starts workers for the rest. */
+  /** Passes waiting tasks to idle workers, and starts workers for the rest. */
   next() {
     let starting = 0;
     for (const worker of this.#workers) {
@@ -565,7 +565,7 @@ export class Pool {
   }
 
   /**
-   * Says something once in the console.
+   * Warns once about something.
    * @param {string} about
    * @param {string} text
    */
@@ -575,7 +575,7 @@ export class Pool {
   }
 
   /**
-   * A worker did not stop in time.
+   * Replaces a worker that did not stop in time.
    * @param {PoolWorker} worker
    * @param {Task} task
    */
@@ -594,8 +594,8 @@ export class Pool {
   }
 
   /**
-   * A worker has ended, or could not start. Another is only started for the next task, so that a
-   * worker that cannot start is not tried for ever.
+   * Removes a worker that has ended, or could not start. Another is only started for the next task,
+   * so that a worker that cannot start is not tried endlessly.
    * @param {PoolWorker} worker
    * @param {string} why
    */
@@ -604,13 +604,13 @@ export class Pool {
     if (!worker.ready) return this.#unable(why);
     const message = `The worker failed: ${why}`;
     const error = { code: 'OPERATION_FAILED', message, retryable: false };
-    // Nobody can say what it had done.
+    // Its work up to now is unknown.
     worker.task?.fail(AbpError.from(error, { metadata: { outcome: 'unknown' } }));
     return this.next();
   }
 
   /**
-   * A worker takes no more tasks.
+   * Removes a worker that takes no more tasks.
    * @param {PoolWorker} worker
    */
   leave(worker) {
@@ -619,7 +619,7 @@ export class Pool {
   }
 
   /**
-   * @returns {boolean} whether a worker could be created: the constructor throws where a policy
+   * @returns {boolean} whether a worker could be created: the constructor throws if a policy
    *   forbids it
    */
   #launch() {
@@ -633,7 +633,7 @@ export class Pool {
   }
 
   /**
-   * A worker could not be started. If there are others, they take the waiting tasks.
+   * Handles a worker that could not be started. If there are others, they take the waiting tasks.
    * @param {string} why
    */
   #unable(why) {
@@ -646,50 +646,51 @@ export class Pool {
 
 // --- In a worker ---------------------------------------------------------------------------------
 
-/** Names of handlers that an error lists. */
+/** The most names of handlers in an error. */
 const MAX_NAMES = 20;
 
-/** The ports that {@link serve} was called for. @type {WeakSet<object>} */
+/** The ports that were passed to {@link serve}. @type {WeakSet<object>} */
 const served = new WeakSet();
 
 /**
  * Serves a pool, in a worker. Call it once.
- * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A
- *   handler returns the result; buffers of `BinaryData` and what `transfer` marked are moved
- * @param {any} [port] to the pool's page (the port to this worker's owner)
+ * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers handlers by
+ *   name. A handler returns the result; buffers of `BinaryData` and objects marked by `transfer`
+ *   are moved
+ * @param {any} [port] the port to the pool's page (default: the port to this worker's owner)
  * @example
  * serve({ blur: async (params, { breathe, progress }) => blurImage(params, breathe, progress) });
  */
 export function serve(handlers, port = ownerPort()) {
   if (!port) throw new AbpError('NOT_SUPPORTED', 'serve must be called in a worker');
-  // Both would answer every task, and the second answer would be taken for that of the next task.
+  // Both calls would answer every task, and the second answer would count as that of the next task.
   if (served.has(port)) {
     const already = 'serve was already called in this worker: pass it all handlers at once';
     throw new AbpError('ALREADY_INITIALIZED', already);
   }
   served.add(port);
   /**
-   * The current task, and what asks it for a chunk.
+   * The current task, and the requests for its chunks.
    * @type {{ controller: AbortController, token: Token, asked: Inflow } | undefined}
    */
   let current;
   /**
-   * Whether the pool knows that tokens are not shared, if they are not: a loop may take its token
-   * each time that it reads it.
+   * True once the pool knows that tokens are not shared. Sent once, since a loop may read `token`
+   * each time.
    */
-  let toldUnshared = false;
+  let hasReportedUnshared = false;
   const post = (/** @type {any} */ message) => port.postMessage(message, message.moved ?? []);
 
   const run = async (/** @type {any} */ { name, params, word }) => {
     const controller = new AbortController();
     const { signal } = controller;
-    // Code that a handler left behind may still report during the next task.
-    const say = (/** @type {any} */ message) => void (current === task && post(message));
-    const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
+    // Code left behind by a handler may still report during the next task.
+    const send = (/** @type {any} */ message) => void (current === task && post(message));
+    const token = new Token(word, (bound) => send({ pool: 'word', word: bound }));
     const asked = new Inflow();
     const reports = latestOf((info) => {
       try {
-        say({ pool: 'progress', info });
+        send({ pool: 'progress', info });
       } catch (error) {
         warn(`progress of the task ${name} cannot be sent: ${toErrorObject(error).message}`);
       }
@@ -703,8 +704,9 @@ export function serve(handlers, port = ownerPort()) {
       unstarted = false;
       let data = await handler(params, {
         get token() {
-          if (!toldUnshared && token.word.buffer instanceof ArrayBuffer) say({ pool: 'unshared' });
-          toldUnshared = true;
+          if (!hasReportedUnshared && token.word.buffer instanceof ArrayBuffer)
+            send({ pool: 'unshared' });
+          hasReportedUnshared = true;
           return token;
         },
         signal,
@@ -740,21 +742,21 @@ export function serve(handlers, port = ownerPort()) {
       current.controller.abort(abortError(data.reason));
     }
   });
-  // It is the task: there is one at a time, and nothing else says more than a text.
+  // The message must be the task: there is one at a time, and all other messages are plain text.
   port.addEventListener('messageerror', () => {
     const why = 'The parameters could not be deserialized in the worker';
     const error = toErrorObject(new AbpError('INVALID_PARAMS', why));
     post({ pool: 'failed', error, unstarted: true });
   });
   port.start?.();
-  if (port === globalThis) void tellEnd(port, post, () => current !== undefined);
+  if (port === globalThis) void reportReady(port, post, () => current !== undefined);
   else post({ pool: 'ready' });
 }
 
 /**
- * The error of a task that has no handler.
+ * The error of a task without a handler.
  * @param {string} name
- * @param {string[]} names of those that there are
+ * @param {string[]} names the names of the existing handlers
  */
 function unserved(name, names) {
   const more = names.length > MAX_NAMES ? ', …' : '';
@@ -764,12 +766,12 @@ function unserved(name, names) {
 }
 
 /**
- * Sends what a handler streams, chunk by chunk, as they are asked for.
+ * Sends the chunks of a handler, each on request.
  * @param {any} source
  * @param {AbortSignal} signal
- * @param {Inflow} asked has an entry for each chunk
+ * @param {Inflow} asked has an entry for each requested chunk
  * @param {(message: object) => void} post
- * @returns {Promise<unknown>} what the source returned
+ * @returns {Promise<unknown>} the return value of the source
  */
 async function stream(source, signal, asked, post) {
   const iteration = new Iteration(source);
@@ -787,18 +789,18 @@ async function stream(source, signal, asked, post) {
     }
     return asked.next();
   });
-  // It was stopped, and its `finally` has run.
+  // The stream was stopped, and its `finally` has run.
   if (!returned) throw signal.reason;
   return value;
 }
 
 /**
- * Says that a page's worker is ready, and sees to it that its end is noticed.
- * @param {any} scope the worker's
+ * Reports that a page's worker is ready, and makes its end detectable.
+ * @param {any} scope the worker's global scope
  * @param {(message: object) => void} post
  * @param {() => boolean} works whether it has a task
  */
-async function tellEnd(scope, post, works) {
+async function reportReady(scope, post, works) {
   const { close } = scope;
   scope.close = () => {
     post({ pool: 'closing' });
@@ -806,7 +808,7 @@ async function tellEnd(scope, post, works) {
   };
   scope.addEventListener('unhandledrejection', (/** @type {any} */ event) => {
     const why = toErrorObject(event.reason).message;
-    // Later listeners may prevent it.
+    // Later listeners may still prevent the default.
     setTimeout(() => works() && !event.defaultPrevented && post({ pool: 'uncaught', why }));
   });
   const lock = await new Promise((held) => {
@@ -814,7 +816,7 @@ async function tellEnd(scope, post, works) {
       const name = `abp-bridge/pool/${crypto.randomUUID()}`;
       await scope.navigator.locks.request(name, () => (held(name), new Promise(() => {})));
     };
-    // Where there is no https, or storage is not allowed, there are no locks.
+    // Without https, or without access to storage, there are no locks.
     hold().catch(() => held(undefined));
   });
   post({ pool: 'ready', lock });

@@ -1,4 +1,4 @@
-// The app in each page: what the extension's panel asks of the page that the user looks at.
+// The app in each page, for the extension's panel.
 import { expose } from 'abp-bridge';
 import { servePorts } from 'abp-bridge/transports';
 

@@ -8,7 +8,7 @@ const { count, stop, words, bar, said } = Object.fromEntries(
   ['count', 'stop', 'words', 'bar', 'said'].map((id) => [id, document.getElementById(id)]),
 );
 
-// Each session has a port of its own, and that starts the worker if it does not run.
+// Each session has a port of its own, which starts the worker if it does not run.
 window.worker = await connect(() => extensionTransport(chrome.runtime.connect({ name })), {
   agent,
   reconnect: true,
@@ -41,7 +41,9 @@ words.onclick = async () => {
   }
 };
 
-/** What became of a call that was not a success: `unknown` if the worker was ended in its midst. */
+/**
+ * The outcome of a call that was not a success: `unknown` if the worker was ended during the call.
+ */
 function outcomeOf({ cancelled, error, metadata }) {
   return `${cancelled ? 'Cancelled' : error.code}: ${metadata?.outcome ?? 'failed'}`;
 }

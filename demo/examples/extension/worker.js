@@ -1,6 +1,5 @@
-// The app in the extension's worker. The browser ends the worker when nothing has happened for 30
-// s, and starts it again when somebody connects. All of this runs while it starts, so that it hears
-// of the connection for which it was started.
+// The app in the extension's worker. The browser ends an idle worker after 30 s, and starts it
+// again for a connection. All of this runs while it starts, so that it receives that connection.
 import { expose } from 'abp-bridge';
 import { servePorts } from 'abp-bridge/transports';
 

@@ -1,6 +1,6 @@
 /*
  * An agent of the Agent Client Protocol as a process: JSON-RPC over standard input and output, one
- * message a line. It repeats what it is prompted with, slowly, and can be stopped while it does.
+ * message a line. It repeats its prompt, slowly, and can be stopped meanwhile.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -68,7 +68,7 @@ static void send(cJSON *message) {
   cJSON_Delete(message);
 }
 
-/* Answers with an error: the id is the message's, or null where there is none to repeat. */
+/* Answers with an error: the id is the message's, or null if it has none. */
 static void send_error(const cJSON *message, int error, int names_request) {
   const cJSON *id = abp_rpc_error_has_no_id(error) ? NULL : member(message, "id");
   cJSON *answer = cJSON_CreateObject();
@@ -99,7 +99,7 @@ static void send_stopped(struct job *job) {
   send_result(job);
 }
 
-/* --- What the core says ----------------------------------------------------------------------- */
+/* --- Actions of the core ---------------------------------------------------------------------- */
 
 /* `received` is the message that this comes of, or NULL. A request that is taken in is kept. */
 static void perform(const abp_action *action, cJSON **received) {
@@ -135,7 +135,7 @@ static void drain(cJSON *received) {
   cJSON_Delete(received);
 }
 
-/* --- What comes in ---------------------------------------------------------------------------- */
+/* --- Input ------------------------------------------------------------------------------------ */
 
 static abp_rpc_id id_of(const cJSON *id) {
   if (cJSON_IsString(id))
@@ -149,7 +149,7 @@ static int is_known(const char *method) {
          !strcmp(method, "session/prompt");
 }
 
-/* `session/cancel` has come: it names no request, but the session that prompts belong to. */
+/* Handles `session/cancel`, which names the session of prompts instead of a request. */
 static void stop_turns(const char *session) {
   const char *method = abp_peer_stop_word(peer, ABP_STOP_REQUESTS);
   const char *key = abp_peer_stop_word(peer, ABP_STOP_MEMBER);
@@ -191,7 +191,7 @@ static void receive(const char *line, size_t length) {
 
 /* --- Work ------------------------------------------------------------------------------------- */
 
-/* Repeats the next word of a prompt; 0 when all is said. */
+/* Repeats the next word of a prompt; returns 0 at the end. */
 static int say_word(struct job *job) {
   const cJSON *params = member(job->request, "params");
   if (!job->word) job->word = text_of(cJSON_GetArrayItem(member(params, "prompt"), 0), "text");

@@ -76,8 +76,8 @@ static char *copy(const char *text, size_t length) {
   return made;
 }
 
-/* Reads what the call wants. A message's parts are gone with the next input, so this is done when
- * it comes, even if it must wait for its turn. */
+/* Reads the call's parameters. The body is gone with the next input, so this is done on arrival,
+ * even if the call must wait for its turn. */
 static void read_call(struct job *job, const abp_body *body) {
   static const char NAME[] = "primes.count";
   job->id = copy(body->id, body->id_length);
@@ -128,7 +128,7 @@ static void report(struct app *app, struct job *job) {
   size_t size;
   const char *text =
       abp_print_progress_token(app->endpoint, job->call, &body, clock_ms(CLOCK_REALTIME), &size);
-  /* The last one must not be left out. */
+  /* The last report must not be omitted. */
   if (text) app->post(app->link, text, size, job->next < job->limit);
 }
 
@@ -217,7 +217,7 @@ void app_receive(struct app *app, const char *text, size_t length) {
   drain(app);
 }
 
-/* One round: every job that runs has its slice. Returns whether any is left. */
+/* One round: every running job has its slice. Returns whether any is left. */
 static int work_on_jobs(struct app *app) {
   int left = 0;
   for (size_t i = 0; i < MAX_CALLS; i++) {

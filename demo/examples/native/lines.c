@@ -22,7 +22,7 @@ static void post(void *link, const char *text, size_t length, int droppable) {
   fflush(link);
 }
 
-/* What has come of the line that is being read. */
+/* The part of the current line that was read. */
 static struct {
   char text[MAX_LINE];
   size_t length;

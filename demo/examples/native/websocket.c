@@ -93,7 +93,7 @@ static int receive(struct connection *connection, const char *text, size_t lengt
   return 0;
 }
 
-/* Any page can open a WebSocket to any server; the browser says which page it is. */
+/* Any page can open a WebSocket to any server; the browser sends the page's origin. */
 static int may_connect(struct lws *wsi) {
   char origin[256];
   if (lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) == 0) return 1;

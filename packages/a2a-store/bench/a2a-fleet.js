@@ -1,10 +1,9 @@
-// What a store costs: our agent without one, with each backend, on NATS with one, two and three
-// processes, and the SDK's with its store in memory; in one run, asked by one client. Rounds
-// alternate, and medians are printed. It needs nats-server.
+// The cost of a store: our agent without one, with each backend, on NATS with one, two and three
+// processes, and the SDK's with its store in memory; in one run, with one client. Rounds alternate,
+// and medians are printed. It needs nats-server.
 //
 //   npm run bench:fleet [-- rounds tasks]
-//   npm run bench:fleet -- --many   what operations cost when many tasks are stored: see
-//                                   a2a-many.js
+//   npm run bench:fleet -- --many   operations with many stored tasks: see a2a-many.js
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -50,7 +49,7 @@ const expecting = (text, what) => {
   return text;
 };
 
-/** Tasks a second, behind a round robin. */
+/** Tasks a second, round robin over the ports. */
 async function rate(ports) {
   let left = TASKS;
   const began = performance.now();
@@ -63,7 +62,7 @@ async function rate(ports) {
   return (TASKS / (performance.now() - began)) * 1000;
 }
 
-/** Ms until a cancel is answered, by another process where there is one. */
+/** Ms until a cancel is answered, by another process if there is one. */
 async function cancels(ports) {
   const times = [];
   for (let n = 0; n < CANCELS; n++) {

@@ -1,5 +1,5 @@
-// What an agent's operations cost when many tasks are stored: in memory, in a file of SQLite (from
-// Node 22.13 on) and on NATS. Each number of tasks is in a process of its own, and they take turns;
+// The cost of an agent's operations with many stored tasks: in memory, in a file of SQLite (from
+// Node 22.13 on) and on NATS. Each number of tasks has a process of its own, and they take turns;
 // the tasks are copies of one that the agent has worked on. Prints ms at the smallest number, and
 // the others as its multiples.
 //
@@ -17,12 +17,12 @@ import { fileURLToPath } from 'node:url';
 
 const SIZES = [1e3, 1e4, 1e5, 1e6];
 const MOST = 1e5;
-/** On NATS, filling takes longer than anybody waits. */
+/** Filling more would take too long on NATS. */
 const MOST_ON_NATS = 1e5;
-/** Tasks of a state and a user that no others have: they are as far apart as can be. */
+/** Tasks with a rare state or user; they are evenly spread. */
 const FEW = 3;
 const ROUNDS = 40;
-/** Rounds that warm up. */
+/** Warm-up rounds. */
 const WARM = 3;
 /** Tasks of a context. */
 const TOGETHER = 10;
@@ -44,7 +44,7 @@ const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 
 
 // --- A process -----------------------------------------------------------------------------------
 
-/** How a backend is opened, filled and measured, by its name. */
+/** Opens, fills and measures a backend, by name. */
 const BACKENDS = {
   async memory() {
     const { memoryBackend } = await import('../src/index.js');
@@ -106,7 +106,7 @@ function heapUsed() {
 /** Stores tasks as an agent does, some at once. */
 async function fillByItself(backend, tasks, atOnce) {
   const one = async () => {
-    // Not `for … of`: the first to be done would end it for all.
+    // Not `for … of`: the first loop to leave would close the shared iterator.
     for (let task; (task = tasks.next().value);) {
       const { id, records, entries } = task;
       let last = 0;
@@ -119,7 +119,7 @@ async function fillByItself(backend, tasks, atOnce) {
 }
 
 /**
- * Copies of a task that an agent has worked on: its records with ids of their own, and its entries.
+ * Copies of a task that an agent has worked on: its records with new ids, and its entries.
  */
 function* copiesOf(records, count) {
   const since = Date.now();
@@ -190,7 +190,7 @@ function checkFew({ tasks, totalSize }) {
   if (tasks.length !== FEW || totalSize !== FEW) throw new Error(`${tasks.length} of ${totalSize}`);
 }
 
-/** How long a turn of the event loop takes at most. */
+/** The longest turn of the event loop. */
 class Turns {
   #longest = 0;
   #ended = false;
@@ -212,7 +212,7 @@ class Turns {
   }
 }
 
-/** One process: fills a backend, and does each operation once whenever it is told to. */
+/** One process: fills a backend, and runs each operation once for each message. */
 async function serveRounds(name, count, where) {
   const opened = await BACKENDS[name](where);
   const first = await serve(opened.backend);

@@ -1,9 +1,9 @@
 /**
- * `@abp-bridge/a2a-store`: where the tasks of A2A agents are kept, so that they outlive their
+ * `@abp-bridge/a2a-store`: backends that store the tasks of A2A agents, so that they outlive their
  * process.
  *
  * How it is made. A backend keeps logs of tasks, an index of them, the leases of processes, and
- * objects, as `Backend` of `@abp-bridge/a2a/store` says; what a log means is known there.
+ * objects, as `Backend` of `@abp-bridge/a2a/store` requires; that package knows what a log means.
  * `sqlite.js` keeps all of it in a file, for processes of one machine; `nats.js` in a cluster.
  */
 export { memoryBackend, openTelemetry, pushNotifications, taskStore } from '@abp-bridge/a2a/store';
@@ -11,7 +11,7 @@ export { natsBackend } from './nats.js';
 export { sqliteBackend } from './sqlite.js';
 
 /**
- * The types that are met on the way.
+ * Types of the interface.
  * @typedef {import('@abp-bridge/a2a/store').Backend} Backend
  * @typedef {import('@abp-bridge/a2a/store').IndexEntry} IndexEntry
  * @typedef {import('@abp-bridge/a2a/store').ListFilter} ListFilter

@@ -1,18 +1,18 @@
 /**
- * What a consumer brings, in the order of its stream. Under load, a consumer of nats-server 2.9.10
- * leaves messages out and counts on as if it had not. So a gap in the stream's own sequence is
- * filled: what is missing is asked for, and what came after it waits.
+ * Delivers a consumer's messages in the order of its stream. Under load, a consumer of nats-server
+ * 2.9.10 skips messages and goes on counting as if it had not. So a gap in the stream's own
+ * sequence is filled: the missing messages are requested, and later ones wait.
  */
 import { pause } from '@abp-bridge/a2a/store';
 
-/** Messages that are asked for at once. */
+/** Messages that are requested at once. */
 const BATCH = 64;
-/** Ms before what failed is tried again. */
+/** Ms before a failed request is repeated. */
 export const RETRY = 250;
 
 /** @typedef {{ get: (name: string) => string }} Headers */
 /**
- * @typedef {object} Message a consumer's, or one that was asked for
+ * @typedef {object} Message from a consumer, or from a request
  * @property {number} seq
  * @property {string} subject
  * @property {Uint8Array} data
@@ -21,18 +21,18 @@ export const RETRY = 250;
  */
 
 export class Feed {
-  /** Those that have come, and were not given. @type {Message[]} */
-  #come = [];
+  /** Messages that have arrived, but were not delivered. @type {Message[]} */
+  #pending = [];
   #stopped = false;
   #fetch;
   #give;
-  /** Whether it waits for something that was left out. */
+  /** True while it waits for a skipped message. */
   filling = false;
 
   /**
-   * @param {number} received the number of the latest message that is not wanted
-   * @param {(seq: number) => Promise<Message | null>} fetch null for a message that was deleted
-   * @param {(message: Message) => void} give is called with each message, once and in order
+   * @param {number} received the number of the latest message that is not needed
+   * @param {(seq: number) => Promise<Message | null>} fetch returns null for a deleted message
+   * @param {(message: Message) => void} give called with each message, once and in order
    */
   constructor(received, fetch, give) {
     this.received = received;
@@ -40,9 +40,9 @@ export class Feed {
     this.#give = give;
   }
 
-  /** @param {Message} message that the consumer brings */
+  /** @param {Message} message from the consumer */
   take(message) {
-    this.#come.push(message);
+    this.#pending.push(message);
     if (!this.filling) void this.#giveAll();
   }
 
@@ -52,11 +52,11 @@ export class Feed {
 
   async #giveAll() {
     this.filling = true;
-    while (!this.#stopped && this.#come.length > 0) {
-      const { seq } = this.#come[0];
+    while (!this.#stopped && this.#pending.length > 0) {
+      const { seq } = this.#pending[0];
       if (seq > this.received + 1) await this.#fill(seq);
       else {
-        const message = /** @type {Message} */ (this.#come.shift());
+        const message = /** @type {Message} */ (this.#pending.shift());
         if (seq === this.received + 1) this.#next(message);
       }
     }
@@ -69,7 +69,7 @@ export class Feed {
     this.#give(message);
   }
 
-  /** @param {number} to a message that is there */
+  /** @param {number} to the number of an existing message */
   async #fill(to) {
     const count = Math.min(to - this.received - 1, BATCH);
     const missing = Array.from({ length: count }, (_, i) => this.received + 1 + i);

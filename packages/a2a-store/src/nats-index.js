@@ -1,6 +1,5 @@
 /**
- * The index of tasks. NATS has entries in no order in which they could be asked for: those of a
- * list are read, and put in order here.
+ * The index of tasks. NATS cannot sort entries: those of a list are read, and sorted here.
  */
 import { breathe, safely } from 'abp-bridge/driver';
 import {
@@ -19,15 +18,15 @@ import { token } from './nats-link.js';
 /** @import { Stream } from './nats-stream.js' */
 
 /**
- * Entries of a list that are read anew for each page; of a longer one a copy is kept, and what has
- * changed is read.
+ * Lists up to this length are read for each page; of a longer one a copy is kept, and changes are
+ * read.
  */
 const SHORT_LIST = 256;
-/** Ms for which a copy that nobody asks for is kept. */
+/** Ms for which an unused copy is kept. */
 const KEPT = 300_000;
-/** Ms for which a copy is good enough for a further page. */
+/** Ms for which a copy is fresh enough for a further page. */
 const FRESH = 1000;
-/** Attempts to enter a task in the index while others do, too. */
+/** Attempts to enter a task in the index against other writers. */
 const MAX_ATTEMPTS = 16;
 
 /** @param {string} text */
@@ -39,13 +38,13 @@ function entryIn(text) {
 }
 
 /**
- * Others have their turn while there are many.
+ * Enters messages into an index, and yields if there are many.
  * @param {OrderedIndex} index
  * @param {Pick<LogRecord, 'data'>[]} messages
  */
 async function enter(index, messages) {
   for (const [i, { data }] of messages.entries()) {
-    // What somebody else has put there costs the others nothing.
+    // A malformed entry of another writer is skipped.
     const entry = safely(() => entryIn(data), undefined);
     if (entry) index.set(entry);
     if (i % SHORT_LIST === SHORT_LIST - 1) await breathe();
@@ -56,15 +55,15 @@ async function enter(index, messages) {
 /** A copy of a long list's entries. */
 class Copy {
   index = new OrderedIndex();
-  /** When somebody asked for it. */
+  /** The time of the latest request. */
   asked = 0;
-  /** When it was read. */
+  /** The time when it was read. */
   #read = -Infinity;
   /** The latest message that was read. */
   #seen = 0;
-  /** What is being read. @type {Promise<void> | undefined} */
+  /** The read in progress. @type {Promise<void> | undefined} */
   #reading;
-  /** What is read after that. @type {Promise<void> | undefined} */
+  /** The read after that. @type {Promise<void> | undefined} */
   #next;
   #stream;
   #subject;
@@ -86,8 +85,7 @@ class Copy {
   }
 
   /**
-   * Reads what was entered until now. All who ask while it is being read wait for one that begins
-   * then.
+   * Reads all entries up to now. Requests during a read share the next one.
    * @returns {Promise<void>}
    */
   #refresh() {
@@ -107,7 +105,7 @@ class Copy {
       // More may have come since.
       if (pending > before) await this.#readOn();
       if (pending < before || pending > this.index.size) {
-        // Another process has forgotten tasks, or the server has left entries out.
+        // Another process has forgotten tasks, or the server has skipped entries.
         this.index = new OrderedIndex();
         this.#seen = 0;
         await this.#readOn();
@@ -117,7 +115,7 @@ class Copy {
   }
 
   async #readOn() {
-    // One that changes while they are read is not among them: its new message has a later sequence.
+    // An entry that changes meanwhile is missing: its new message has a later sequence.
     const found = await this.#stream.read(this.#subject, this.#seen + 1, Infinity, false);
     if (found.length > 0) this.#seen = found[found.length - 1].seq;
     await enter(this.index, found);
@@ -125,7 +123,7 @@ class Copy {
 }
 
 export class Index {
-  /** Of long lists, by their subjects. @type {Map<string, Copy>} */
+  /** Copies of long lists, by their subjects. @type {Map<string, Copy>} */
   #copies = new Map();
   #link;
   #stream;
@@ -182,7 +180,7 @@ export class Index {
       const few = await this.#stream.read(subject, 1, SHORT_LIST + 1);
       if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
     }
-    // Another one may have made it meanwhile.
+    // Another call may have made it meanwhile.
     const copy = this.#copies.get(subject) ?? new Copy(this.#stream, subject);
     this.#copies.set(subject, copy);
     return copy.entries(further);
@@ -194,7 +192,7 @@ export class Index {
     for (const { index } of this.#copies.values()) index.remove(task);
   }
 
-  /** Copies that nobody has asked for are dropped. */
+  /** Drops copies that were not used for a while. */
   dropUnasked() {
     for (const [subject, { asked }] of this.#copies)
       if (performance.now() - asked > KEPT) this.#copies.delete(subject);

@@ -1,4 +1,4 @@
-/** A connection to NATS as a backend has it: whether it is there, and what is named on it. */
+/** A backend's connection to NATS: whether it is up, and the names on it. */
 import { AbpError, fromBase64, toBase64 } from 'abp-bridge/driver';
 import { requireName, unavailable, within } from '@abp-bridge/a2a/store';
 
@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * A name as a token of a subject; an empty one is none of these.
+ * A name as a token of a subject; `-` stands for the empty name.
  * @param {string} name
  */
 export const token = (name) =>
@@ -28,9 +28,9 @@ export const lastOf = (subject) => subject.slice(subject.lastIndexOf('.') + 1);
 
 export class Link {
   closed = false;
-  /** Bytes of a message that the server takes. */
+  /** Bytes of a message that the server accepts. */
   maxPayload;
-  /** A client keeps what is published without a connection, and sends it later. */
+  /** A client would keep messages published without a connection, and send them later. */
   connected = true;
 
   /**
@@ -50,7 +50,7 @@ export class Link {
   }
 
   /**
-   * Knows whether there is a connection. Resolves when it was closed, and does not come back.
+   * Tracks the state of the connection. Resolves when it was closed for good.
    * @param {() => void} onReconnect
    */
   async observe(onReconnect) {
@@ -64,7 +64,7 @@ export class Link {
   }
 
   /**
-   * Throws unless something can be asked of these.
+   * Throws unless there is a connection and the names are valid.
    * @param {...unknown} names
    */
   check(...names) {
@@ -79,7 +79,7 @@ export class Link {
   }
 
   /**
-   * Asks for something.
+   * Sends a request.
    * @template T
    * @param {() => Promise<T>} ask
    * @returns {Promise<T>}
@@ -94,8 +94,8 @@ export class Link {
   }
 
   /**
-   * Resolves when the server has what was sent. A server that hangs does not answer, and its
-   * connection stays.
+   * Resolves when the server has everything that was sent. A server that hangs does not answer, and
+   * its connection stays.
    */
   flush() {
     return this.request(() =>

@@ -7,14 +7,14 @@ import { unacknowledged } from './nats-stream.js';
 /** @import { Backend, LogRecord } from '@abp-bridge/a2a/store' */
 /** @import { Stream } from './nats-stream.js' */
 
-/** Records that are asked for one by one; for more there is a consumer. */
+/** Records that are requested one by one; more are read by a consumer. */
 const FEW = 64;
 
 /**
- * Whether a message is a record: whether it came where its writer expected it. A cluster of servers
- * before 2.9.21 may store several that expect the same one to be the latest
+ * True if a message is a record: it has the place that its writer expected. A cluster of servers
+ * before 2.9.21 may store several messages that expect the same one to be the latest
  * (https://github.com/nats-io/nats-server/issues/4320): the first of them is a record. 0 is right
- * in every version, since a server looks at it once more when it stores the message.
+ * in every version, since a server checks it again when it stores the message.
  * @param {number | undefined} expected
  * @param {number} last the message of the task before it
  */
@@ -44,7 +44,7 @@ export class Logs {
         return await this.#appendAfter(task, data, last);
       } catch (error) {
         if (/** @type {AbpError} */ (error).code !== 'CONFLICT') throw error;
-        // The latest message may be none that counts.
+        // The latest message may not be a record.
         const found = await this.records(task, expected, 1);
         if (found.records.length > 0 || found.last === last) throw error;
         ({ last } = found);
@@ -66,7 +66,7 @@ export class Logs {
     const next = await this.#stream.get(query).catch((/** @type {AbpError} */ { cause }) => {
       throw unacknowledged(cause);
     });
-    // A leader that is new may not have it yet.
+    // A new leader may not have it yet.
     if (!next || next.seq > seq) throw unacknowledged();
     if (next.seq < seq) throw conflict(task);
     return seq;
@@ -79,7 +79,7 @@ export class Logs {
   };
 
   /**
-   * Records, with the latest message that was looked at.
+   * Records, and the number of the latest message that was read.
    * @param {string} task
    * @param {number} after
    * @param {number} limit
@@ -96,8 +96,7 @@ export class Logs {
         found = found.concat(await this.#stream.read(subject, from, wanted - FEW));
       }
       for (const { seq, data, expected } of found) {
-        // What was asked for is what came after any number, which need not be that of a message of
-        // the task.
+        // `after` may be any number, not only that of a message of the task.
         if (isRecord(expected, last) || (last === after && !(await this.#has(subject, after))))
           records.push({ seq, data });
         last = seq;
@@ -107,7 +106,7 @@ export class Logs {
   }
 
   /**
-   * Whether a message is one of a subject.
+   * True if a message has this subject.
    * @param {string} subject
    * @param {number} seq
    */

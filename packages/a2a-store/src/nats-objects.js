@@ -1,11 +1,11 @@
-/** Objects: each in pieces, and a message that says which pieces it has. */
+/** Objects: each is stored in pieces, and a message that lists the pieces. */
 import { MAX_PUT, objectNotFound, unavailable } from '@abp-bridge/a2a/store';
 import { nameIn, token } from './nats-link.js';
 
 /** @import { Backend } from '@abp-bridge/a2a/store' */
 /** @import { Stream } from './nats-stream.js' */
 
-/** Bytes of a piece, where NATS takes messages of that size. */
+/** Bytes of a piece, if NATS accepts messages of that size. */
 const CHUNK = 256 * 1024;
 
 /** @typedef {{ name: string, id: string, count: number, size: number }} StoredObject */
@@ -27,7 +27,7 @@ export class Objects {
 
   /**
    * @param {string} of the token of its name
-   * @param {string} id of what was put
+   * @param {string} id of one `put`
    * @param {number | '*'} number
    */
   #chunk(of, id, number) {
@@ -54,7 +54,7 @@ export class Objects {
       await this.#stream.publish(this.#chunk(token(name), id, i), chunk);
     }
     const before = await this.#find(name);
-    // What took longer may be deleted by now.
+    // After this time the pieces may have been deleted.
     if (performance.now() - began > MAX_PUT) throw unavailable('NATS is too slow for the object');
     const meta = JSON.stringify({ name, id, count, size: bytes.length });
     await this.#stream.publish(this.#subject(name), meta);
@@ -102,9 +102,9 @@ export class Objects {
   };
 
   /**
-   * All that is large are chunks, and they are in the order in which they came. Of them only the
-   * subjects are read. How old they are is told by the server's own clock: no older than by what it
-   * stored last.
+   * Everything large is a chunk, and chunks are in the order of arrival. Only their subjects are
+   * read. Their age is measured by the server's own clock: relative to the latest message that it
+   * stored.
    * @type {Backend['sweep']}
    */
   sweep = async ({ age, limit, keeps, after = '0' }) => {

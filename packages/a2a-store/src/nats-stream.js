@@ -1,11 +1,11 @@
-/** A stream of JetStream: what is stored in it, and read of it by its leader. */
+/** A stream of JetStream: stores messages in it, and reads them from its leader. */
 import { AbpError } from 'abp-bridge/driver';
 import { conflict, unavailable, within } from '@abp-bridge/a2a/store';
 
 /** @import { Message } from './nats-feed.js' */
 /** @import { Link } from './nats-link.js' */
 
-/** Bytes of a message that its headers and its subject may take. */
+/** Bytes of a message reserved for its headers and its subject. */
 const HEADERS = 2048;
 /**
  * Bytes that a message must be allowed to have: an entry of the index has a tenant, a context and a
@@ -13,22 +13,22 @@ const HEADERS = 2048;
  */
 const MIN_MESSAGE = 16 * 1024;
 const TOO_SMALL = `the server (max_payload) and its streams (max_msg_size) must take messages of ${MIN_MESSAGE} bytes`;
-/** Ms for which no other consumer is made when one could not be. */
+/** Ms before the next attempt to make a consumer, after one has failed. */
 const WITHOUT_CONSUMERS = 30_000;
-/** Messages that are pulled at once, and ms for some of them to come. */
+/** Messages that are pulled at once, and ms to wait for some of them. */
 const PULL = 256;
 const EXPIRES = 1000;
-/** Ns after which the server forgets a consumer that nobody asks. */
+/** Ns after which the server forgets an unused consumer. */
 const FORGOTTEN_AFTER = 30_000_000_000;
 /** The header in which a message keeps the sequence that its writer expected to be the latest. */
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 /**
- * JetStream's numbers for "another sequence is the latest", and for "the stream takes no message of
+ * JetStream's codes for "another sequence is the latest", and for "the stream takes no message of
  * that size".
  */
 const WRONG_SEQUENCE = 10071;
 const TOO_LONG = 10054;
-/** Errors of what was not stored, and will not be. */
+/** Errors of messages that were not stored, and will not be. */
 const REFUSALS = [
   'JetStreamApiError',
   'NoRespondersError',
@@ -40,7 +40,7 @@ const decoder = new TextDecoder();
 
 /** @typedef {Error & { code?: number }} NatsError */
 /**
- * @typedef {object} Stored a message, and what its writer expected, if it said so
+ * @typedef {object} Stored a message, and the sequence that its writer expected, if any
  * @property {number} seq
  * @property {string} data
  * @property {string} subject
@@ -68,9 +68,9 @@ export const unacknowledged = (cause) =>
   new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', { cause });
 
 export class Stream {
-  /** Bytes of a message that it takes. */
+  /** Bytes of a message that the stream accepts. */
   #limit = 0;
-  /** Until then all messages are asked for one by one. */
+  /** Until then all messages are requested one by one. */
   #noConsumersUntil = 0;
 
   /**
@@ -83,7 +83,7 @@ export class Stream {
   }
 
   /**
-   * Makes the stream if it is not there.
+   * Makes the stream if it does not exist.
    * @param {object} config
    */
   async open(config) {
@@ -91,7 +91,7 @@ export class Stream {
     const found = await streams
       .info(this.name)
       .catch(() => streams.add({ ...config, name: this.name }));
-    // A direct get may be answered by a server that does not have the latest.
+    // A direct get may be answered by a server that does not have the latest message.
     if (found.config.allow_direct)
       throw new Error(`the stream ${this.name} must not have allow_direct`);
     this.#measure(found.config);
@@ -100,12 +100,12 @@ export class Stream {
   /** @param {{ max_msg_size?: number }} config */
   #measure({ max_msg_size: size = -1 }) {
     const limit = size > 0 ? size : Infinity;
-    // No task fits in that, and it may be for a while only: it is no size to divide records by.
+    // No task fits in that, and the limit may be temporary: records must not be divided by it.
     if (Math.min(limit, this.link.maxPayload) < MIN_MESSAGE) throw unavailable(TOO_SMALL);
     this.#limit = limit;
   }
 
-  /** Bytes that a message may have: neither the stream nor the server takes more. */
+  /** Bytes that a message may have, by the limits of the stream and of the server. */
   get room() {
     return Math.min(this.#limit, this.link.maxPayload) - HEADERS;
   }
@@ -115,7 +115,7 @@ export class Stream {
   }
 
   /**
-   * What it has now.
+   * The current state of the stream.
    * @returns {Promise<{ last_seq: number, last_ts: string }>}
    */
   async state() {
@@ -126,7 +126,8 @@ export class Stream {
    * Publishes, and waits for the acknowledgement.
    * @param {string} subject
    * @param {Uint8Array | string} data
-   * @param {number} [expected] the latest message of the subject; otherwise it is a conflict
+   * @param {number} [expected] the latest message of the subject; if it is another, the error is a
+   *   conflict
    * @param {string} [task] for the error
    * @returns {Promise<number>}
    */
@@ -139,7 +140,7 @@ export class Stream {
       const { name, code, message, cause } = /** @type {NatsError} */ (error);
       if (code === WRONG_SEQUENCE) throw conflict(task, error);
       if (code === TOO_LONG || name === 'InvalidArgumentError') {
-        // It may take less than when this was opened.
+        // The limit may have decreased since the start.
         this.#measure((await this.#info()).config);
         throw new AbpError('TOO_LARGE', `NATS refused it: ${message}`, { cause: error });
       }
@@ -151,7 +152,7 @@ export class Stream {
   }
 
   /**
-   * A message; null if it is not there.
+   * A message; null if it does not exist.
    * @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query
    */
   get(query) {
@@ -169,7 +170,7 @@ export class Stream {
   /**
    * Deletes messages.
    * @param {string} filter a subject
-   * @param {number} [seq] the first that stays
+   * @param {number} [seq] the first message that stays
    */
   purge(filter, seq) {
     return this.link.request(() => this.link.jsm.streams.purge(this.name, { filter, seq }));
@@ -177,25 +178,25 @@ export class Stream {
 
   // --- Many messages -----------------------------------------------------------------------------
 
-  /** Whether messages are read by a consumer now. */
+  /** True if messages can be read by a consumer now. */
   get hasConsumers() {
     return performance.now() >= this.#noConsumersUntil;
   }
 
   /**
-   * The messages of a subject that are there now. A cluster that has lost a server may go on to
-   * make consumers there, and does not answer then (2.9.10): the leader of the stream has all
-   * messages, one by one.
+   * The current messages of a subject. A cluster that has lost a server may still place consumers
+   * there, and then does not answer (2.9.10): the leader of the stream has all messages, one by
+   * one.
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @param {boolean} [all] whether none that is there may be left out
+   * @param {boolean} [all] whether the result must be complete
    */
   async read(subject, from, limit, all = true) {
     if (this.hasConsumers) {
       try {
         const { found, wanted } = await this.consume(subject, from, limit);
-        // Some were deleted meanwhile, or left out.
+        // Some were deleted meanwhile, or skipped.
         if (found.length === wanted || !all) return found;
       } catch {
         this.#noConsumersUntil = performance.now() + WITHOUT_CONSUMERS;
@@ -209,8 +210,8 @@ export class Stream {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read
-   *   for ever
+   * @param {number} [to] the last message to read: a stream that grows as fast as it is read would
+   *   be read for ever
    */
   async readOneByOne(subject, from, limit, to = Infinity) {
     /** @type {Stored[]} */
@@ -225,12 +226,12 @@ export class Stream {
   }
 
   /**
-   * The same by a consumer, with how many of them the server has counted, and how many there were
-   * without a limit.
+   * Reads the same by a consumer. Also returns the number of messages that the server has counted,
+   * and the number without the limit.
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @param {object} [more] of the consumer
+   * @param {object} [more] options of the consumer
    */
   consume(subject, from, limit, more = {}) {
     const { js, jsm, timeout } = this.link;

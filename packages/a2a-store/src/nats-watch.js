@@ -1,4 +1,6 @@
-/** Who watches tasks: all of a process by one consumer, which brings what is stored of any task. */
+/**
+ * The watchers of tasks: all watchers of a process share one consumer, for the records of any task.
+ */
 import { invokeReportingErrors } from 'abp-bridge/driver';
 import { pause, requireName, unavailable } from '@abp-bridge/a2a/store';
 import { Feed, RETRY } from './nats-feed.js';
@@ -11,32 +13,35 @@ import { storedOf } from './nats-stream.js';
 /** @import { Logs } from './nats-log.js' */
 /** @import { Stored, Stream } from './nats-stream.js' */
 
-/** Records that may come while a watcher reads the past; it then reads on. */
+/** Records that may arrive while a watcher reads the past; beyond that, it reads on. */
 const MAX_COME = 1024;
 /**
- * Ms between signs of life of a consumer: one whose server is gone is made anew when two are
- * missing.
+ * Ms between a consumer's signs of life: when two are missing, its server is gone, and it is made
+ * anew.
  */
 const HEARTBEAT = 1000;
-/** Ms between two looks at whether the consumer has what was stored at the one before. */
+/**
+ * Ms between two checks whether the consumer has received the messages stored by the previous
+ * check.
+ */
 const LOOK = 2000;
 
-/** One who watches a task: reads the past, then takes what the consumer brings. */
+/** Watches a task: reads its past, then takes new records from the consumer. */
 class Watcher {
   stopped = false;
   #reading = false;
-  /** Whether there is more to be read. */
+  /** True if there is more to read. */
   #behind = false;
-  /** What has come while it was reading. @type {Stored[]} */
-  #come = [];
+  /** Messages that arrived while it was reading. @type {Stored[]} */
+  #arrived = [];
   #read;
   #last;
   #onRecord;
 
   /**
-   * @param {(after: number) => Promise<{ records: LogRecord[], last: number }>} read what is there,
-   *   when the consumer brings what comes later
-   * @param {number} last the latest message that was looked at
+   * @param {(after: number) => Promise<{ records: LogRecord[], last: number }>} read reads the
+   *   stored records, once the consumer delivers later ones
+   * @param {number} last the latest message that was read
    * @param {(record: LogRecord) => void} onRecord
    */
   constructor(read, last, onRecord) {
@@ -45,11 +50,11 @@ class Watcher {
     this.#onRecord = onRecord;
   }
 
-  /** @param {Stored} message that the consumer brings */
+  /** @param {Stored} message from the consumer */
   take(message) {
     const { seq, data, expected = this.#last } = message;
     if (this.#reading) this.#keep(message);
-    // It lacks what came before.
+    // An earlier record is missing.
     else if (expected > this.#last && seq > this.#last) void this.readOn();
     else if (seq > this.#last) {
       if (isRecord(expected, this.#last)) this.#give({ seq, data });
@@ -58,13 +63,13 @@ class Watcher {
   }
 
   /**
-   * Of several that expect the same one to be the latest, the first is a record: none may be
-   * missing.
+   * Of several messages that expect the same one to be the latest, the first is a record, so no
+   * message may be missing.
    * @param {Stored} message
    */
   #keep(message) {
-    if (this.#come.push(message) <= MAX_COME) return;
-    this.#come = [];
+    if (this.#arrived.push(message) <= MAX_COME) return;
+    this.#arrived = [];
     this.#behind = true;
   }
 
@@ -73,7 +78,7 @@ class Watcher {
     if (!this.stopped) invokeReportingErrors(this.#onRecord, record);
   }
 
-  /** Gives what is there, and then what came meanwhile. */
+  /** Delivers the stored records, and then those that arrived meanwhile. */
   async readOn() {
     this.#behind = true;
     if (this.#reading) return;
@@ -90,7 +95,7 @@ class Watcher {
       }
     }
     this.#reading = false;
-    for (const message of this.#come.splice(0)) this.take(message);
+    for (const message of this.#arrived.splice(0)) this.take(message);
   }
 }
 
@@ -101,9 +106,9 @@ export class Watchers {
   #consuming;
   /** @type {{ close: () => Promise<unknown>, closed: () => Promise<unknown> } | undefined} */
   #delivery;
-  /** What it brings. @type {Feed | undefined} */
+  /** The consumer's messages, in order. @type {Feed | undefined} */
   #feed;
-  /** What was stored when we looked last. */
+  /** The latest message stored at the previous check. */
   #storedBefore = 0;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
@@ -142,25 +147,25 @@ export class Watchers {
     };
   };
 
-  /** Something may not have come. */
+  /** Has all watchers read on, since a message may be missing. */
   readAll() {
     for (const watchers of this.#watched.values())
       for (const watcher of watchers) void watcher.readOn();
   }
 
-  /** Nobody is given anything more. */
+  /** Stops all watchers. */
   async stop() {
     for (const watchers of this.#watched.values())
       for (const watcher of watchers) watcher.stopped = true;
     this.#watched.clear();
-    // It may be beginning.
+    // It may be starting.
     await this.#consuming;
     this.#feed?.stop();
     clearInterval(this.#timer);
     await this.#delivery?.close();
   }
 
-  /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
+  /** Consumes the records of all tasks. Resolves when it does; starts again when it breaks. */
   async #consume() {
     while (!this.#link.closed) {
       try {
@@ -190,7 +195,7 @@ export class Watchers {
     }
   }
 
-  /** A consumer may be lost with its server, and not notice. */
+  /** Checks the consumer, which may be lost with its server without notice. */
   async #look() {
     const state = await this.#stream.state().catch(() => undefined);
     if (!state || !this.#feed || this.#link.closed) return;
@@ -199,7 +204,7 @@ export class Watchers {
     if (missing) this.#resume();
   }
 
-  /** The consumer has ended, or is lost. */
+  /** Starts again after the consumer has ended, or is lost. */
   #resume() {
     if (this.#link.closed) return;
     void this.#delivery?.close().catch(() => {});

@@ -1,12 +1,11 @@
 /**
- * A backend on NATS with JetStream, for many processes, on a connection of your own. What was
- * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`,
- * with three replicas a quorum has it.
+ * A backend on NATS with JetStream, for many processes, on your own connection. An acknowledged
+ * record is as durable as the server makes it: with one server it is on the disk within
+ * `sync_interval`, with three replicas a quorum has it.
  *
- * It has two streams: one for the logs of tasks (nats-log.js, and nats-watch.js for those who
- * watch), and one that has only the latest message of a subject: leases, the index (nats-index.js)
- * and objects (nats-objects.js). The methods of the contract are fields of the classes that know
- * how.
+ * It has two streams: one for the logs of tasks (nats-log.js, and nats-watch.js for watchers), and
+ * one that keeps only the latest message of a subject: leases, the index (nats-index.js) and
+ * objects (nats-objects.js). The methods of the contract are fields of these classes.
  */
 import { AbpError, toErrorObject } from 'abp-bridge/driver';
 import { DEFAULT_TIMEOUT, noAnswer, noResponders, unavailable } from '@abp-bridge/a2a/store';
@@ -19,12 +18,12 @@ import { Watchers } from './nats-watch.js';
 
 /** @import { Backend } from '@abp-bridge/a2a/store' */
 
-/** What the lease of a process says that has left. */
+/** The content of a lease whose process has left. */
 const LEFT = 'left';
 
 /**
- * What processes show and ask each other. The number of a lease is that of the latest message of
- * its subject.
+ * The leases of processes, and the questions between them. The number of a lease is that of the
+ * latest message of its subject.
  */
 class Processes {
   /** @type {Set<{ unsubscribe: () => void }>} */
@@ -67,7 +66,7 @@ class Processes {
   /** @type {Backend['release']} */
   release = async (process, number) => {
     const subject = this.#subject('lease', process);
-    // What comes after it stays.
+    // Later messages stay.
     await this.#stream.purge(subject, number + 1);
     return (await this.#stream.last(subject)) === null;
   };
@@ -86,7 +85,7 @@ class Processes {
         try {
           message.respond(JSON.stringify(reply));
         } catch {
-          // It is too long, or the connection is gone: the one who asks gets no answer in time.
+          // It is too long, or the connection is gone: the question times out.
         }
       },
     });
@@ -115,7 +114,7 @@ class Processes {
     return reply.text;
   };
 
-  /** Nobody is answered any more. */
+  /** Stops answering. */
   stop() {
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
     this.#subscriptions.clear();
@@ -168,13 +167,13 @@ function backendOn(log, latest) {
  * @param {any} options.connection of `@nats-io/transport-node` 3, or another transport of NATS: it
  *   stays yours, with its TLS, its account and its permissions
  * @param {any} options.jetstream the module `@nats-io/jetstream` 3
- * @param {string} [options.namespace] two agents share one NATS if theirs differ: letters, digits,
- *   `-` and `_` (`a2a`)
- * @param {number} [options.replicas] servers that keep a copy, if the streams are not there yet (1)
- * @param {number} [options.timeout] ms for NATS to answer; then what was published may have been
- *   stored or not (5000)
- * @returns {Promise<Backend>} rejects with `UNAVAILABLE` when JetStream is, or its streams are not
- *   as this needs them
+ * @param {string} [options.namespace] separates agents that share one NATS: letters, digits, `-`
+ *   and `_` (`a2a`)
+ * @param {number} [options.replicas] servers that keep a copy, if the streams do not exist yet (1)
+ * @param {number} [options.timeout] ms for NATS to answer; after that it is unknown whether a
+ *   published record was stored (5000)
+ * @returns {Promise<Backend>} rejects with `UNAVAILABLE` when JetStream is unavailable, or its
+ *   streams have a wrong configuration
  */
 export async function natsBackend({
   connection,

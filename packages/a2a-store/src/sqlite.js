@@ -8,12 +8,12 @@ import { localBackend, unavailable } from '@abp-bridge/a2a/store';
 /** @import { IndexEntry, ListFilter, Place } from '@abp-bridge/a2a/store' */
 /** @import { Storage } from '@abp-bridge/a2a/store' */
 
-/** The layout of the tables; a file with another one is refused. */
+/** The layout of the tables; a file with another one is rejected. */
 const LAYOUT = 2;
 /** Entries that are counted at once. */
 const SLICE = 10_000;
 
-/** The indexes have all that counting needs. */
+/** The indexes cover everything that counting needs. */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS records (task TEXT, seq INTEGER, data TEXT NOT NULL, PRIMARY KEY (task, seq)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
@@ -26,11 +26,11 @@ const TABLES = `
 `;
 
 /**
- * Which entries a list shows, from a place on, and the values of that. The time by itself says
+ * The condition for the entries of a list after a place, and its values. The time alone determines
  * where in the index it begins.
  * @param {ListFilter} filter
  * @param {Place} [after]
- * @param {boolean} [counted] whether only those that are counted
+ * @param {boolean} [counted] whether to select only counted entries
  * @returns {[where: string, ...values: unknown[]]}
  */
 function selection({ tenant, context, state, since = -Infinity }, after, counted = false) {
@@ -54,7 +54,7 @@ const FULL = 13;
 /** @typedef {Error & { errcode?: number }} SqliteError */
 
 /**
- * Where a backend keeps things in a file.
+ * The storage of a backend in a file.
  * @param {any} database
  * @returns {Storage}
  */
@@ -80,8 +80,8 @@ function storageIn(database) {
   };
 
   /**
-   * Writes what need not be on the disk when it returns. It is there before the next record is: the
-   * file is written in order.
+   * Writes data that need not be on the disk on return. It is there before the next record is,
+   * since the file is written in order.
    * @param {string} sql
    * @param {...unknown} values
    */
@@ -153,13 +153,13 @@ function storageIn(database) {
 }
 
 /**
- * SQLite's word for no limit is -1.
+ * SQLite's value for no limit is -1.
  * @param {number} limit
  */
 const limitOf = (limit) => (Number.isFinite(limit) ? limit : -1);
 
 /**
- * A row as an object like any other.
+ * A row as a plain object.
  * @template T
  * @param {T} row
  * @returns {T}
@@ -167,12 +167,12 @@ const limitOf = (limit) => (Number.isFinite(limit) ? limit : -1);
 const plain = (row) => ({ ...row });
 
 /**
- * A backend in a file of SQLite. Nobody else can open the file until this one is closed, or its
- * process has ended. A record is on the disk when `append` resolves.
- * @param {string} path of the file, which is made if it is not there
- * @returns {Promise<import('@abp-bridge/a2a/store').Backend>} rejects with `NOT_SUPPORTED`
- *   where there is no `node:sqlite`, with `IN_USE` when another process has the file, and with
- *   `UNAVAILABLE` when it cannot be opened or has another layout
+ * A backend in a file of SQLite. No other process can open the file until this backend is closed,
+ * or its process has ended. A record is on the disk when `append` resolves.
+ * @param {string} path of the file, which is made if it does not exist
+ * @returns {Promise<import('@abp-bridge/a2a/store').Backend>} rejects with `NOT_SUPPORTED` without
+ *   `node:sqlite`, with `IN_USE` when another process has the file, and with `UNAVAILABLE` when it
+ *   cannot be opened or has another layout
  */
 export async function sqliteBackend(path) {
   const name = 'node:sqlite';

@@ -1,5 +1,5 @@
 // One A2A agent in a process of its own: ours, with a store or without, or the SDK's, with the same
-// executor. Says its port, and on request how much memory it has in use.
+// executor. Sends its port, and on request its memory use.
 import { createServer } from 'node:http';
 
 const [, , whose, where] = process.argv;
@@ -8,7 +8,7 @@ const artifact = { artifactId: 'result', parts: [{ text: 'done' }] };
 /** A message "wait" is a task that works until it is cancelled. */
 const waits = (text) => text === 'wait';
 
-/** Where the tasks are kept: nowhere, in memory, in a file, or on NATS at a port. */
+/** The store: none, in memory, in a file, or on NATS at a port. */
 async function storeOf() {
   if (whose === 'ours') return undefined;
   const { memoryBackend, natsBackend, sqliteBackend, taskStore } =

@@ -3,8 +3,8 @@
 //
 //   --quick   a smoke run: its numbers mean nothing
 //
-// The server (ours) and each client run in processes of their own; rounds of the two clients take
-// turns, and ratios are medians of rounds.
+// The server (ours) and each client run in processes of their own. Rounds of the two clients
+// alternate, and ratios are medians of rounds.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -14,8 +14,8 @@ const self = fileURLToPath(import.meta.url);
 const [role, name] = process.argv.slice(2);
 
 /**
- * Each: subscribe(text) begins a task and has its first event; then its other events, its id, and
- * its cancel.
+ * For each client: subscribe(text) begins a task and waits for its first event; then its other
+ * events, its id, and its cancel.
  */
 const CLIENTS = {
   async ours(url) {
@@ -97,7 +97,9 @@ async function measure(url) {
       await Promise.all(Array.from({ length: 32 }, worker));
       return (count / (performance.now() - from)) * 1000;
     },
-    /** ms from asking for a cancel until the stream has said canceled and ended: the median. */
+    /**
+     * ms from the request for a cancel until the stream has sent canceled and ended: the median.
+     */
     async cancel(count) {
       const took = [];
       for (let i = 0; i < count; i++) {
@@ -112,7 +114,7 @@ async function measure(url) {
       if (took.length !== count) throw new Error('not every task was canceled');
       return took.sort((a, b) => a - b)[count >> 1];
     },
-    /** Bytes that one more idle subscription takes. */
+    /** Bytes of one more idle subscription. */
     async memory(count) {
       const used = async () => {
         await new Promise((resolve) => setTimeout(resolve, 200));
@@ -120,7 +122,7 @@ async function measure(url) {
         const { heapUsed, external, arrayBuffers } = process.memoryUsage();
         return heapUsed + external + arrayBuffers;
       };
-      // What the first few load is not theirs.
+      // The first few load code, which must not count.
       for (let i = 0; i < 20; i++) open.push(await subscribe('idle'));
       for (const task of open) task.waiting = task.stream.next();
       const before = await used();
@@ -167,13 +169,13 @@ async function run() {
   ]) {
     const results = { ours: [], sdk: [] };
     for (let round = 0; round < rounds; round++) {
-      // The first of a round may find the machine otherwise than the second.
+      // Alternate the order: the state of the machine changes within a round.
       const order = round % 2 ? ['sdk', 'ours'] : ['ours', 'sdk'];
       for (const which of order) results[which].push(await ask(which, measure, count));
     }
     const median = (all) => all.toSorted((a, b) => a - b)[all.length >> 1];
     const [ours, sdk] = [median(results.ours), median(results.sdk)];
-    // Of each round by itself: what else the machine does then slows both.
+    // Ratios are per round: other load on the machine then slows both.
     const ratio = median(results.ours.map((mine, i) => (mine / results.sdk[i]) ** (more ? 1 : -1)));
     console.log(
       `| ${what} | ${ours.toFixed(digits)} | ${sdk.toFixed(digits)} | ${ratio.toFixed(2)} × |`,

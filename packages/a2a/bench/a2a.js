@@ -1,6 +1,6 @@
-// Our A2A agent beside the SDK's, in one run, asked by one client: tasks a second, how long a
-// cancel takes, what an idle subscription costs. Rounds alternate; medians of rounds and their
-// ratios are printed.
+// Our A2A agent beside the SDK's, in one run with one client: tasks a second, the time of a cancel,
+// the memory of an idle subscription. Rounds alternate; medians of rounds and their ratios are
+// printed.
 //
 //   npm run bench:a2a [-- rounds]
 import { fork } from 'node:child_process';
@@ -30,8 +30,8 @@ const send = async (port, method, params, agent = keptAlive) => {
     const [response] = await once(outgoing, 'response');
     return response.setEncoding('utf8');
   } catch (error) {
-    // While the other agent had its turn this connection was idle, and the server may have ended it
-    // just now.
+    // This connection was idle during the other agent's turn, and the server may have just closed
+    // it.
     if (!outgoing.reusedSocket || error.code !== 'ECONNRESET') throw error;
     return send(port, method, params, agent);
   }
@@ -47,7 +47,7 @@ async function wholeOf(response) {
   return text;
 }
 
-/** Runs `work` so often, some at once; returns how often a second. */
+/** Runs `work` a given number of times, some at once; returns the rate per second. */
 async function rate(work) {
   let left = TASKS;
   const began = performance.now();

@@ -1,18 +1,17 @@
 /**
- * Limits how much may wait for all the readers of an agent together. If it is too much, the reader
- * that has not read for the longest time is cut off, so that readers that do read are not affected.
+ * Limits the bytes that may wait for all the readers of an agent together. Above the limit, the
+ * reader that has not read for the longest time is cut off; readers that do read are not affected.
  */
 
 /**
  * @typedef {object} Reader
  * @property {() => number} unread bytes that wait for it now
- * @property {() => void} cut ends it; it has nothing waiting from then on
+ * @property {() => void} cut disconnects the reader; nothing waits for it from then on
  */
 
 export class Backlog {
   /**
-   * Bytes that waited for each reader when it was last checked; those that have waited longest come
-   * first.
+   * Bytes that waited for each reader when it was last checked, longest wait first.
    * @type {Map<Reader, number>}
    */
   #sizes = new Map();
@@ -25,14 +24,14 @@ export class Backlog {
   }
 
   /**
-   * Call this after a reader was written to, or has read.
+   * Call this after writing to a reader, and after it has read.
    * @param {Reader} reader
    */
   update(reader) {
     this.#set(reader, reader.unread());
     while (this.#total > this.#limit) {
       const [[slowest, before]] = this.#sizes;
-      // If it has read since then, it is not the slowest.
+      // It has read since then, so it is not the slowest.
       if (this.#set(slowest, slowest.unread()) < before) continue;
       this.remove(slowest);
       slowest.cut();

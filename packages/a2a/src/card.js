@@ -14,10 +14,10 @@ import { REPEATS } from './ids.js';
 /** @typedef {{ schemes?: Record<string, { list?: string[] } | undefined> }} SecurityRequirement */
 
 /**
- * A card as it is written, in the form of 1.0: what is read of it here.
+ * A card as written, in the form of 1.0: the members that are read here.
  * @typedef {object} AgentCard
  * @property {string} name
- * @property {string} [url] of the interfaces that have none
+ * @property {string} [url] for interfaces without a `url`
  * @property {CardInterface[]} [supportedInterfaces]
  * @property {{ streaming?: boolean, extensions?: { uri: string, required?: boolean }[] }}
  *   [capabilities]
@@ -28,7 +28,7 @@ import { REPEATS } from './ids.js';
  */
 
 /**
- * What a card has where it is silent: the interfaces are the versions that this agent speaks, the
+ * Defaults of a card's members: the interfaces are the versions that this agent speaks, the
  * preferred one first.
  */
 const CARD = {
@@ -47,7 +47,7 @@ const CARD = {
   documentationUrl: '',
   signatures: [],
 };
-/** What a skill has, besides its name and its id. */
+/** Defaults of a skill's members, besides its name and its id. */
 const SKILL = {
   description: '',
   tags: [],
@@ -58,7 +58,7 @@ const SKILL = {
 };
 
 /**
- * The members that have defaults, which whoever is given them may change.
+ * A copy of the defaults, so the caller may change it.
  * @param {any} object
  * @param {object} defaults
  * @returns {any}
@@ -71,10 +71,10 @@ const withDefaults = (object, defaults) =>
     ]),
   );
 
-/** @param {CardInterface | undefined} one of a card's interfaces */
+/** @param {CardInterface | undefined} one interface of a card */
 const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
-/** What every agent here has. */
+/** The extensions of every agent of this package. */
 export const OWN_EXTENSION = {
   uri: REPEATS,
   description: 'A message that comes again from its sender is taken once',

@@ -1,6 +1,6 @@
 /**
- * Checks an agent's card where it is given: what is misspelt would not be served, and what is
- * mistyped would break its readers.
+ * Checks an agent's card when it is given: a misspelt member would not be served, and a wrong type
+ * would break the card's readers.
  */
 import { isObject } from 'abp-bridge/driver';
 import { checkFields, each, invalid } from './requests.js';
@@ -8,8 +8,8 @@ import { checkFields, each, invalid } from './requests.js';
 /** @typedef {ReturnType<typeof each>} Fields */
 
 /**
- * What a card and what is in it may have, in the form of 1.0, by the name of the member that it is
- * in.
+ * The members that a card and its parts may have in the form of 1.0, by the member that contains
+ * them.
  * @type {Record<string, Fields>}
  */
 const MEMBERS = {
@@ -36,13 +36,13 @@ const MEMBERS = {
     ...each('securityRequirements', 'records'),
   },
 };
-/** What must be there. @type {Record<string, string>} */
+/** Required members. @type {Record<string, string>} */
 const NEEDED = { card: 'name', extensions: 'uri', skills: 'name' };
 
 /**
  * @param {any} object
- * @param {string} at where it stands
- * @param {string} kind of which `MEMBERS` it is
+ * @param {string} at where it is in the card
+ * @param {string} kind the key in `MEMBERS`
  */
 function checkMembers(object, at, kind) {
   const fields = MEMBERS[kind];
@@ -59,7 +59,7 @@ function checkMembers(object, at, kind) {
 }
 
 /**
- * Throws unless a card is one of 1.0, and promises nothing that the agent does not do.
+ * Throws unless a card has the form of 1.0 and promises only what the agent does.
  * @param {any} card
  * @param {boolean} pushes whether the agent sends push notifications
  */

@@ -1,4 +1,4 @@
-/** What an executor returns or streams, as artifacts and their chunks. */
+/** Turns what an executor returns or streams into artifacts and their chunks. */
 import {
   Iteration,
   breathe,
@@ -15,20 +15,20 @@ import { newId } from './ids.js';
  *   & { lastChunk?: boolean }} Chunk
  */
 
-/** In place of a last chunk: an artifact's update must have a part. */
+/** The update that stands for a missing last chunk: an update of an artifact must have a part. */
 const NOTHING = { parts: [{ text: '' }] };
 
 /**
- * Tells what an executor returned.
+ * Emits what an executor returned.
  * @param {import('./runs.js').ExecutorContext} context of the run
  * @param {unknown} given a text, a part, a list of these, a piece of an artifact, or a stream of
- *   all that
- * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a
+ *   these
+ * @returns {Promise<void>} settles when everything is emitted; rejects as a stream does, and with a
  *   `TypeError` for anything else
  */
-export async function tellReturned(context, given) {
-  if (isStream(given)) await tellChunks(context, given);
-  else if (isIterator(given)) await tellChunks(context, delegate(given));
+export async function emitReturned(context, given) {
+  if (isStream(given)) await emitChunks(context, given);
+  else if (isIterator(given)) await emitChunks(context, delegate(given));
   else {
     const { lastChunk = true, ...artifact } = readChunk(given);
     context.emitArtifact(/** @type {Chunk} */ (artifact), { lastChunk });
@@ -37,8 +37,7 @@ export async function tellReturned(context, given) {
 
 /**
  * @param {unknown} value
- * @returns {value is Iterator<unknown> & Iterable<unknown>} whether it is a generator that does not
- *   wait
+ * @returns {value is Iterator<unknown> & Iterable<unknown>} whether it is a synchronous generator
  */
 const isIterator = (value) =>
   isObject(value) &&
@@ -54,20 +53,20 @@ async function* delegate(source) {
  * @param {import('./runs.js').ExecutorContext} context
  * @param {unknown} source
  */
-async function tellChunks(context, source) {
+async function emitChunks(context, source) {
   const { signal } = context;
   const iteration = new Iteration(source);
   /** The id of the artifact that chunks without an id belong to. */
   const id = newId();
   /**
-   * Ids of the artifacts that have begun, and whether more of them is to come.
+   * The artifacts that have begun, by id, and whether more of each is to come.
    * @type {Map<string, boolean>}
    */
   const artifacts = new Map();
   /**
    * @param {unknown} chunk
    * @param {boolean} [last]
-   * @returns {Promise<boolean>} whether it was told
+   * @returns {Promise<boolean>} whether it was emitted
    */
   const emit = async (chunk, last = false) => {
     const { lastChunk = last, ...artifact } = readChunk(chunk);
@@ -78,7 +77,7 @@ async function tellChunks(context, source) {
       try {
         return context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
       } catch (error) {
-        // Too much waits to be stored: the source waits, too.
+        // Too much waits to be stored, so the source waits, too.
         if (getOwn(error, 'code') !== 'RATE_LIMITED') throw error;
         await context.flushed();
       }
@@ -89,12 +88,12 @@ async function tellChunks(context, source) {
   else onAbort(signal, cancel);
   try {
     const { returned, value } = await iteration.run(async (chunk) => {
-      // The task may have ended by what the executor said itself.
+      // The executor may have ended the task through its context.
       if (!(await emit(chunk))) iteration.stop();
       return breathe();
     });
     if (!returned && signal.aborted) throw signal.reason;
-    // Of a task that was cancelled no artifact is complete.
+    // A cancelled task has no complete artifact.
     if (!returned || signal.aborted) return;
     if (value !== undefined && value !== null) await emit(value, true);
     for (const [artifactId, isOpen] of artifacts)

@@ -1,6 +1,6 @@
 /**
  * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream
- * of server-sent events, is read as a sequence of bounded JSON-RPC responses.
+ * of server-sent events, is read as a sequence of JSON-RPC responses of limited length.
  */
 import { AbpError, getOwn, safely, textOf } from 'abp-bridge/driver';
 import { within } from './pause.js';
@@ -17,7 +17,7 @@ import { Unsent } from './unsent.js';
  */
 
 /**
- * @typedef {object} Interface of a card. `rest` says that it is of the HTTP+JSON binding
+ * @typedef {object} Interface an interface of a card. `rest`: of the HTTP+JSON binding
  * @property {string} [url]
  * @property {boolean} rest
  */
@@ -26,21 +26,21 @@ import { Unsent } from './unsent.js';
  * A connection to an agent.
  * @typedef {object} Binding
  * @property {(timeout: number) => Promise<unknown>} card the agent card
- * @property {<T extends Interface>(interfaces: T[]) => T} [use] sets the URL for requests to that
- *   of the first interface of a card that may be asked, and returns that one; throws BLOCKED if
- *   none may be
+ * @property {<T extends Interface>(interfaces: T[]) => T} [use] uses the URL of the first
+ *   allowed interface of a card for requests, and returns that interface; throws BLOCKED if no
+ *   interface is allowed
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean,
  *   abortable: boolean, lastEventId?: string }) => Responses} open sends a JSON-RPC request. Only
  *   an `abortable` one, which costs more, can be closed before its answer begins; any other is
  *   closed when it begins
  * @property {string[]} declared URIs of the extensions that are declared with every request
- * @property {string[]} used those that are in use, as the latest answer said
+ * @property {string[]} used the extensions in use, according to the latest answer
  * @property {() => void} [close]
  */
 
 /**
- * @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it
- *   may be asked
+ * @typedef {string[] | ((url: URL) => boolean)} Endpoints allowed origins, or a function that
+ *   returns whether requests may go to a URL
  */
 
 /** The paths of agent cards: since 0.3, and of the gem. */
@@ -68,12 +68,12 @@ const patient = {
 };
 
 /**
- * The codes of Node's errors for a connection that could not be made; other runtimes do not say.
+ * Node's error codes for a connection that was never made; other runtimes have no such codes.
  */
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/;
 
-/** The error of a connection that ended before it brought an answer. */
+/** The error of a connection that ended before the answer. */
 export const disconnected = () =>
   new AbpError('DISCONNECTED', 'The connection to the agent was lost', { retryable: true });
 
@@ -84,7 +84,7 @@ export const disconnected = () =>
 const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', message, { cause });
 
 /**
- * @param {URL} given of the agent, or of its card
+ * @param {URL} given the URL of the agent, or of its card
  * @param {Pick<import('./client.js').ClientOptions, 'fetch' | 'headers'>
  *   & { endpoints: Endpoints }} options
  * @param {{ event: number, body: number }} limits
@@ -92,14 +92,14 @@ const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', mes
  */
 export function httpConnection(given, { fetch: own, headers, endpoints }, limits) {
   const ownHeaders = Object.fromEntries(new Headers(headers));
-  /** Where requests go, and whether that is of the HTTP+JSON binding. */
+  /** The URL for requests, and whether it is of the HTTP+JSON binding. */
   let url = given;
   let rest = false;
 
   /**
-   * Where an interface is. Undefined if requests cannot go there: the origin of a `blob:` is that
-   * of another URL.
-   * @param {string | undefined} named as a card has it
+   * The URL of an interface. Undefined if requests cannot go there: the origin of a `blob:` URL is
+   * that of another URL.
+   * @param {string | undefined} named as in a card
    */
   const placeOf = (named) => {
     if (named === undefined) return url;
@@ -125,7 +125,7 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
     const answer = await send(to, {
       ...init,
       headers: { ...(to.origin === given.origin && ownHeaders), ...init.headers },
-      // A redirect could take the message and the credentials elsewhere.
+      // A redirect could send the message and the credentials elsewhere.
       redirect: 'manual',
       ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
     });
@@ -177,9 +177,8 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
     },
 
     /**
-     * To the first interface that is at the card's own origin, or where `endpoints` lets requests
-     * go. A card that others have written must not lead this client, and the messages of its user,
-     * to any address that it names.
+     * Uses the first interface at the card's own origin, or at a URL that `endpoints` allows. A
+     * foreign card must not direct this client, and its user's messages, to any address it names.
      */
     use(interfaces) {
       const places = interfaces.map((one) => placeOf(one.url));
@@ -220,8 +219,8 @@ export function httpConnection(given, { fetch: own, headers, endpoints }, limits
 }
 
 /**
- * The single answer to a request. Rejects with `TIMEOUT` when it is late, with `DISCONNECTED` when
- * there is none.
+ * The single answer to a request. Rejects with `TIMEOUT` when it is late, and with `DISCONNECTED`
+ * when there is no answer.
  * @param {number} timeout ms
  * @param {Responses} responses
  */
@@ -238,7 +237,7 @@ export async function answerWithin(timeout, responses) {
 }
 
 /**
- * The responses of an answer, which is read as they are asked for.
+ * The responses of an answer, read on demand.
  * @param {Promise<Response>} asked
  * @param {AbortController | undefined} controller of the request
  * @param {{ event: number, body: number }} limits
@@ -279,8 +278,7 @@ function readResponses(asked, controller, limits, toResponse = (body) => body) {
         return;
       }
       const parse = eventParser(limits.event);
-      // When the connection breaks, the stream ends: whoever reads it finds out what became of its
-      // task.
+      // When the connection breaks, the stream ends: its reader finds out what became of the task.
       for (let bytes; (bytes = (await reader.read().catch(() => undefined))?.value);)
         for (const { data, id } of parse(bytes)) {
           responses.lastEventId = id;
@@ -292,7 +290,7 @@ function readResponses(asked, controller, limits, toResponse = (body) => body) {
       close();
     }
   }
-  // If it is closed before it is read, its error is of no interest.
+  // If it is closed before it is read, nobody needs its error.
   asked.catch(() => {});
   const all = readAll();
   /** @type {Responses} */
@@ -301,7 +299,7 @@ function readResponses(asked, controller, limits, toResponse = (body) => body) {
 }
 
 /**
- * The text of an answer that is no stream.
+ * The text of an answer that is not a stream.
  * @param {Response} answer
  * @param {string} type
  * @param {ReadableStreamDefaultReader<Uint8Array>} reader
@@ -352,7 +350,7 @@ function parseJson(text) {
 }
 
 /**
- * What Retry-After says, in ms: seconds, or a date.
+ * The Retry-After header in ms: it has seconds, or a date.
  * @param {Headers} headers
  */
 function retryAfterOf(headers) {
@@ -364,24 +362,25 @@ function retryAfterOf(headers) {
 
 /**
  * Parses server-sent events from chunks that may be cut anywhere
- * (https://html.spec.whatwg.org/multipage/server-sent-events.html; docs/architecture.md says why no
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html; docs/decisions.md says why no
  * library does it). It holds one unfinished event at most. An event that is longer than the limit
  * is an error (`TOO_LARGE`), after which the parser must not be used.
  * @param {number} limit characters of one event
- * @returns {(bytes: Uint8Array) => { data: string, id: string }[]} takes a chunk, and gives the
- *   events with data that it completes; `id` is that of the latest that had one
+ * @returns {(bytes: Uint8Array) => { data: string, id: string }[]} takes a chunk, and returns the
+ *   events with data that it completes; `id` is the latest id received
  */
 function eventParser(limit) {
   const decoder = new TextDecoder();
   let afterReturn = false;
   let line = '';
-  /** Its lines, each with a line feed after it. */
+  /** The event's data lines, each followed by a line feed. */
   let data = '';
   let id = '';
   return (bytes) => {
     const text = decoder.decode(bytes, { stream: true });
     if (!text) return [];
-    // A carriage return has ended its line; the line feed after it may come with the next chunk.
+    // The previous chunk ended with the carriage return of a line; its line feed may begin this
+    // one.
     const rest = afterReturn && text[0] === '\n' ? text.slice(1) : text;
     afterReturn = text.endsWith('\r');
     const lines = rest.split(/\r\n?|\n/);

@@ -1,7 +1,7 @@
 /**
  * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal.
- * remote-agent.js has what is known of the agent, client-http.js and port.js the ways to it, and
- * the core decides what happens to a task.
+ * remote-agent.js holds the knowledge about the agent, client-http.js and port.js make the
+ * connection, and the core decides what happens to a task.
  */
 import {
   AbpError,
@@ -31,41 +31,42 @@ import { ready } from './tasks-core.js';
 
 /**
  * @typedef {object} ClientLimits Each is optional and has a default.
- * @property {number} [timeout] ms for an answer to `get`, `cancel`, `list` and for the card (30000)
+ * @property {number} [timeout] ms to wait for an answer to `get`, `cancel`, `list` and for the card
+ *   (30000)
  * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
- * @property {number} [retry] ms before a stream that brought nothing is opened again; each time
- *   twice as long, up to 30 s (1000)
+ * @property {number} [retry] ms before a stream that sent nothing is opened again; doubles each
+ *   time, up to 30 s (1000)
  * @property {number} [linger] ms that a stream may stay open after its task has ended (5000)
- * @property {number} [outage] ms that an agent may be out of reach before its streams give up
+ * @property {number} [outage] ms that an agent may be unreachable before its streams give up
  *   (60000)
  * @property {number} [maxEvent] characters of one event of a stream (134217728)
  * @property {number} [maxBody] bytes of one answer (268435456)
  * @property {number} [maxTask] characters of all artifacts of a streamed task together (67108864)
  * @property {number} [maxTasks] streams at once (4096)
  * @property {number} [maxArtifacts] artifacts of a streamed task (4096)
- * @property {number} [maxQueue] over a transport, events that wait to be read (4096)
+ * @property {number} [maxQueue] over a transport: events that may wait to be read (4096)
  */
 
 /**
- * @typedef {object} ClientOptions What a client of an A2A agent may be given.
- * @property {Dialect['name']} [version] of the agent. If it is given, the URL is that for requests,
- *   and no card is fetched
+ * @typedef {object} ClientOptions Options of a client of an A2A agent.
+ * @property {Dialect['name']} [version] of the agent. If given, requests go to the URL itself and
+ *   no card is fetched
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch] used in place of the global `fetch`
- * @property {string[] | ((url: URL) => boolean)} [endpoints] origins besides the URL's own to which
- *   the agent's card may lead requests, or what says of the URL of an interface, with `true`, that
- *   it may (none)
+ * @property {string[] | ((url: URL) => boolean)} [endpoints] where else the agent's card may direct
+ *   requests: origins besides the URL's own, or a function that returns `true` for the URL of an
+ *   allowed interface (none)
  * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with
  *   every request
- * @property {ClientLimits} [limits] of what the agent's answers may hold
+ * @property {ClientLimits} [limits] of the agent's answers
  * @property {(event: Event) => void} [onDropped] called with events that came after the end of
  *   their task
  */
 
 /**
- * @typedef {object} SendOptions How a message is sent.
+ * @typedef {object} SendOptions Options of a message that is sent.
  * @property {AbortSignal} [signal] cancels the task
- * @property {any} [configuration] the protocol's own
+ * @property {any} [configuration] of the protocol
  * @property {Record<string, any>} [metadata] sent with the message
  */
 
@@ -159,12 +160,12 @@ export class TaskClient {
     this.#connection.declared = extensions;
   }
 
-  /** How many events came after the end of their task, or did not belong to it. */
+  /** Number of events that came after the end of their task, or that belonged to no task. */
   get dropped() {
     return this.#dropped;
   }
 
-  /** The extensions in use with this agent, as its latest answer said. */
+  /** The extensions in use with this agent, according to its latest answer. */
   get extensions() {
     return this.#connection.used.filter((uri) => uri !== REPEATS);
   }
@@ -177,8 +178,8 @@ export class TaskClient {
 
   /**
    * Sends a message and waits for the outcome: a task that has ended or needs input, or a message.
-   * If the agent has streams, the request is a stream: only a stream tells the task's id early
-   * enough to cancel it, or to find it again when the connection breaks.
+   * If the agent has streams, the request is a stream: only a stream gives the task's id early
+   * enough to cancel it, or to find it again after the connection breaks.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    * @returns {Promise<Task | Message>} a task has a `status`
@@ -193,7 +194,7 @@ export class TaskClient {
     const { value } = await stream.next();
     if (!streams) {
       if (value?.kind !== 'message' && value?.kind !== 'task') throw malformed('send');
-      // Without a stream the answer is all there is, unless it is to be cancelled.
+      // Without a stream, the answer is complete, unless the task is to be cancelled.
       if (!signal?.aborted) await stream.return();
     }
     while (!(await stream.next()).done);
@@ -204,7 +205,7 @@ export class TaskClient {
    * Sends a message and streams the events of its task. Aborting the signal cancels the task as
    * soon as its id is known. The stream goes on to the event that ends the task: usually
    * `canceled`, but the task may have completed by then. If the signal is aborted before the first
-   * event is asked for, nothing is sent and the stream throws the signal's reason.
+   * event is requested, nothing is sent and the stream throws the signal's reason.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    */
@@ -234,7 +235,7 @@ export class TaskClient {
 
   /**
    * Streams a running task. The first event is the task as it is now; with the `lastEventId` of an
-   * earlier stream, and an agent that has numbers, it is the one that came after.
+   * earlier stream, and an agent that numbers its events, it is the event after that one.
    * @param {string} id
    * @param {{ signal?: AbortSignal, lastEventId?: string }} [options]
    */
@@ -255,11 +256,11 @@ export class TaskClient {
   }
 
   /**
-   * Cancels a task. The state of the resulting task tells whether it has ended already. To cancel a
-   * canceled task is no error in any version.
+   * Cancels a task. The state of the returned task says whether it has ended. Cancelling a canceled
+   * task is no error in any version.
    * @param {string} id
-   * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol
-   *   has no other place for it
+   * @param {{ reason?: string }} [options] `reason` is sent in the request's metadata, since the
+   *   protocol has no other place for it
    * @returns {Promise<Task>}
    */
   async cancel(id, { reason } = {}) {
@@ -275,9 +276,9 @@ export class TaskClient {
   }
 
   /**
-   * @param {object} [filter] the protocol's own: `contextId`, `pageSize`, `pageToken`, …
+   * @param {object} [filter] of the protocol: `contextId`, `pageSize`, `pageToken`, …
    * @returns {Promise<{ tasks: Task[], nextPageToken?: string, totalSize?: number }>} `totalSize`
-   *   is how many there are on all pages, where the agent says so
+   *   is the number of tasks on all pages, if the agent sends it
    */
   async list(filter = {}) {
     const result = await (await this.#begin()).request('list', filter);
@@ -306,7 +307,7 @@ export class TaskClient {
     const card = version
       ? { interfaces: [{ dialect: DIALECTS[version], rest: false }], repeats: false }
       : readCard(await this.card());
-    // Not declared to others: their answers to browsers may not allow for the header.
+    // Other agents do not get the header: their answers to browsers may not allow it.
     if (card.repeats) this.#connection.declared = [...extensions, REPEATS];
     return new RemoteAgent(this.#connection, card, this.#limits, {
       limits,

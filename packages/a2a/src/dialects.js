@@ -1,7 +1,7 @@
 /**
  * The differences between the versions of A2A: names of methods, spellings of states, shapes of
  * tasks and events, codes of errors. Reading accepts every version and returns one form; printing
- * writes a given version.
+ * writes one given version.
  *
  * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the
  * states and roles of 0.3 (`'input-required'`, `'user'`). Only own properties are read.
@@ -16,7 +16,7 @@ import { Unsent } from './unsent.js';
  * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled'
  *   | 'input-required' | 'rejected' | 'auth-required'} State The state of a task, by its name in
  *   A2A.
- * @typedef {Record<string, any>} Metadata whatever either side puts there
+ * @typedef {Record<string, any>} Metadata any values that an agent or a client adds
  * @typedef {{ text?: string, data?: unknown, url?: string, raw?: string, mediaType?: string,
  *   filename?: string, metadata?: Metadata }} Part `raw` is base64
  * @typedef {object} Message A message between a user and an agent.
@@ -28,9 +28,9 @@ import { Unsent } from './unsent.js';
  * @property {Metadata} [metadata]
  * @property {string[]} [extensions]
  * @property {string[]} [referenceTaskIds]
- * @typedef {object} Status `text` is the message when it came as a plain string. As a client reads
+ * @typedef {object} Status `text` is the message if it came as a plain string. When a client reads
  *   it, `outcome` is what became of the work of a task that was canceled or has failed, `report`
- *   what its executor said of that, and `progress` its last progress
+ *   its executor's report, and `progress` its last progress
  * @property {State} state
  * @property {string} [timestamp]
  * @property {Message} [message]
@@ -38,7 +38,7 @@ import { Unsent } from './unsent.js';
  * @property {import('abp-bridge/driver').CallOutcome} [outcome]
  * @property {unknown} [report]
  * @property {any} [progress]
- * @typedef {object} Artifact Something that a task has made.
+ * @typedef {object} Artifact A result of a task.
  * @property {string} artifactId
  * @property {Part[]} parts
  * @property {string} [name]
@@ -73,7 +73,7 @@ import { Unsent } from './unsent.js';
  *     }} Event an event of a stream, or the answer to a send
  */
 
-/** By the core's numbers. */
+/** The names, by the core's number of the state. */
 export const STATES = /** @type {State[]} */ ([
   'unknown',
   'submitted',
@@ -89,7 +89,7 @@ export const STATES = /** @type {State[]} */ ([
 // --- Reading, in every version -------------------------------------------------------------------
 
 /**
- * How a2a.proto spells fields of several words. ProtoJSON accepts both spellings.
+ * Fields of several words in the spelling of a2a.proto. ProtoJSON accepts both spellings.
  * @type {Map<string, string>}
  */
 const SNAKE = new Map();
@@ -140,12 +140,12 @@ export function readState(state) {
 }
 
 /**
- * @typedef {(value: unknown, object: unknown) => unknown} Kind reads a member; undefined if it is
- *   not what it may be
+ * @typedef {(value: unknown, object: unknown) => unknown} Kind reads a member; undefined if it has
+ *   the wrong type
  */
 
 /**
- * Reads an object's members, each by what it may hold, and leaves out those that are not there.
+ * Makes a function that reads an object's members, each by its type, and omits absent ones.
  * @param {Record<string, Kind>} members
  * @returns {(object: unknown) => any}
  */
@@ -268,14 +268,15 @@ const readAbout = reader({ ...each('taskId contextId', text), metadata: record }
 const readWrapped = reader(each('task message statusUpdate artifactUpdate', record));
 
 /**
- * The result of a send, or an event of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its
+ * Reads the result of a send, or an event of a stream. 1.0 wraps it, 0.3 has a `kind`, the gem a
  * `type`. Anything else is recognised by its members.
  * @param {unknown} result
- * @returns {Event | undefined} undefined if it is no event
+ * @returns {Event | undefined} undefined if it is not an event
  */
 export function readEvent(result) {
   const { task, message, statusUpdate, artifactUpdate } = readWrapped(result);
-  // In other versions a `message` or a `task` beside other members is not the event itself.
+  // In other versions, an object with a `message` or a `task` beside other members is not the
+  // event.
   const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
   if (whole && task) return { kind: 'task', task: readTask(task) };
   if (whole && message) return { kind: 'message', message: readMessage(message) };
@@ -311,10 +312,10 @@ export const readTasks = (result) =>
 // --- Printing, in one version --------------------------------------------------------------------
 
 /**
- * @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation What a client
- *   asks an agent for.
+ * @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation An operation
+ *   that a client requests.
  */
-/** @typedef {'push' | 'extendedCard'} Other operations, of which no client here makes use */
+/** @typedef {'push' | 'extendedCard'} Other operations that no client here uses */
 
 const PUSH = 'TaskPushNotificationConfig';
 /** The methods of each operation: their names in 1.0, in 0.3 and in the gem. */
@@ -344,40 +345,40 @@ const ENDS = ['completed', 'failed', 'canceled', 'rejected'];
  * of 1.0.
  * @typedef {object} Dialect
  * @property {'gem' | '0.3' | '1.0'} name
- * @property {string | undefined} header what a client sends as `A2A-Version`
- * @property {string} extensionsHeader what it calls the header that names extensions
+ * @property {string | undefined} header the `A2A-Version` that a client sends
+ * @property {string} extensionsHeader the name of the header that lists extensions
  * @property {Record<Operation, string | undefined>} methods
  * @property {(configuration: unknown) => boolean} blocks whether a send is answered only when the
- *   task has ended or needs somebody
- * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that
- *   says so
+ *   task has ended or needs input
+ * @property {boolean} streamsErrors whether the error of a failed resubscription is sent as a
+ *   stream
  * @property {boolean} numbered whether a stream's responses have the request's `id`
  * @property {boolean} snapshot whether the stream of a new task begins with the task
  * @property {boolean} lasting whether a subscription goes on while its task waits for input
- * @property {boolean} repeatable whether a canceled task may be cancelled again
- * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
- * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are
- *   asked for
+ * @property {boolean} repeatable whether a canceled task may be canceled again
+ * @property {boolean} streamsAnswers whether a message to an existing task can be streamed
+ * @property {boolean} pages whether a list has pages, and has artifacts only on request
  * @property {boolean} explains whether errors carry `data`
  * @property {Record<string, number>} codes of errors, by reason
  * @property {(method: unknown) => string} noMethod
  * @property {string} noId
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
- * @property {(params: unknown) => unknown} answers the task that a message is for
- * @property {(message: Message) => object} sendParams the parameters that say which task a message
- *   is for, besides it
+ * @property {(params: unknown) => unknown} answers reads the id of the task that a message
+ *   continues
+ * @property {(message: Message) => object} sendParams parameters beside the message that name the
+ *   task it continues
  * @property {(state: State) => string} state
  * @property {(message: Message) => object} message
  * @property {(artifact: Artifact) => object} artifact
  * @property {(status: Status) => object} status
  * @property {(task: Task) => object} task
- * @property {(event: Event) => object} event as a stream has it, and the answer to a send
+ * @property {(event: Event) => object} event an event of a stream, or the answer to a send
  * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number
  *   | undefined }) => unknown} list
  */
 
-/** Codes that every version has. @type {Record<string, number>} */
+/** Error codes that every version has. @type {Record<string, number>} */
 const CODES = {
   PARSE_ERROR: -32700,
   INVALID_REQUEST: -32600,
@@ -393,7 +394,7 @@ const CODES = {
 };
 
 /**
- * What every version has of an event.
+ * The members of an event that every version has.
  * @param {Dialect} dialect
  * @param {Event} event
  * @returns {any}
@@ -445,7 +446,7 @@ const V10 = {
     const printed = message && this.message(message);
     return compact({ state: this.state(state), timestamp, message: printed });
   },
-  // By name, since the other members of a stored task are private.
+  // Members are named, since the other members of a stored task are private.
   task({ id, contextId, status, artifacts, history, metadata = {} }) {
     return compact({
       id,
@@ -459,7 +460,7 @@ const V10 = {
   event(event) {
     const body = bodyOf(this, event);
     if (event.kind === 'task' || event.kind === 'message') return { [event.kind]: body };
-    // As ProtoJSON leaves out what is false.
+    // ProtoJSON omits `false`.
     const flags = { append: body.append || undefined, lastChunk: body.lastChunk || undefined };
     const { metadata = {} } = event;
     return { [`${event.kind}Update`]: compact({ ...body, ...flags, metadata }) };
@@ -505,7 +506,8 @@ function part03(part) {
     return compact({ kind: 'file', file: compact(file), metadata });
   }
   if (record(part.data)) return compact({ kind: 'data', data: part.data, metadata });
-  // In 0.3 data must be an object. Other values are wrapped, and marked for reading them again.
+  // In 0.3 data must be an object. Other values are wrapped and marked, so that they can be read
+  // back.
   const wrapped = { ...metadata, [WRAPPED]: true };
   return { kind: 'data', data: { value: part.data ?? null }, metadata: wrapped };
 }
@@ -548,7 +550,7 @@ const GEM = {
     const body = bodyOf(this, event);
     if (event.kind === 'artifact') return { ...body, type: 'TaskArtifactUpdateEvent' };
     if (event.kind !== 'status') return body;
-    // Not that the stream ends, but that the task has.
+    // It says that the task has ended, not the stream.
     const final = ENDS.includes(event.status.state);
     return { ...body, final, type: 'TaskStatusUpdateEvent' };
   },
@@ -558,7 +560,7 @@ const GEM = {
 export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
 /**
- * The operation that a method names, and the versions that have this name for it.
+ * The operation of each method name, and the versions that use this name.
  * @type {Map<unknown, { operation: Operation | Other, dialects: Dialect[] }>}
  */
 export const METHODS = new Map();
@@ -595,7 +597,7 @@ export function printError(dialect, { code: reason, message, details, retryAfter
 }
 
 /**
- * The ms after which an error's data say to try again, if they do.
+ * The ms to wait before trying again, if an error's data has them.
  * @param {unknown} data
  */
 export function retryAfterIn(data) {
@@ -605,7 +607,7 @@ export function retryAfterIn(data) {
 }
 
 /**
- * Reads an error, by the reason that it names or by its code.
+ * Reads an error, by its reason or its code.
  * @param {Dialect} dialect
  * @param {unknown} error
  */
@@ -619,7 +621,7 @@ export function readError(dialect, error) {
   const Kind = isBusy ? Unsent : AbpError;
   return new Kind(reason, textOf(getOwn(error, 'message')) ?? 'The agent gave no message', {
     details: compact({ code: number, data }),
-    // Of one that is away, nothing has been done.
+    // The agent was away, so nothing was done.
     retryable: isBusy || reason === 'UNAVAILABLE',
     retryAfter: retryAfterIn(data),
   });

@@ -1,6 +1,6 @@
 /**
- * Options of agents and their clients, more strictly than elsewhere: a name that nothing reads is
- * refused, and null is no option.
+ * Checks the options of agents and clients more strictly than elsewhere: unknown names and `null`
+ * are rejected.
  */
 import {
   AbpError,
@@ -12,8 +12,8 @@ import {
 } from 'abp-bridge/driver';
 
 /**
- * Throws unless each option is of its kind, and read.
- * @param {string} who whose options they are
+ * Throws unless each option is known and of its kind.
+ * @param {string} who the function whose options they are
  * @param {any} options
  * @param {import('abp-bridge/driver').Kinds} kinds
  */
@@ -28,7 +28,7 @@ export function requireExactly(who, options, kinds) {
 }
 
 /**
- * Throws unless an option is a list of texts, or absent.
+ * Throws unless an option is a list of strings, or absent.
  * @param {string} who
  * @param {string} name
  * @param {unknown} list

@@ -1,6 +1,6 @@
 /**
- * Answers over HTTP, in both bindings: to Node's `ServerResponse`, and to servers in the style of
- * fetch by what is one to a reply.
+ * Answers over HTTP, in both bindings: to Node's `ServerResponse`, and to a FetchResponse, which
+ * has the same methods for servers in the style of fetch.
  */
 import { retryAfterIn } from './dialects.js';
 import { errorBody } from './rest.js';
@@ -14,15 +14,15 @@ const STREAM_HEADERS = {
   'cache-control': 'no-cache, no-transform', // compression would hold a stream back
   'x-accel-buffering': 'no', // tells nginx not to buffer
 };
-/** Keep a connection alive: an empty event of a stream, and white space before JSON. */
+/** Keep a connection alive: an empty event in a stream, white space before JSON. */
 const COMMENT = ':\n\n';
 const SPACE = ' ';
 /**
- * Characters of an event from which on all its readers share its bytes; the bytes of shorter ones
- * are cheaper to copy.
+ * Events with at least this many characters are encoded once for all readers; shorter ones are
+ * cheaper to copy.
  */
 const MIN_SHARED = 1024;
-/** Bytes that may wait for a reader whose stream can wait for it. */
+/** Bytes that may wait for a reader whose source can pause. */
 const MAX_WAITING = 64 * 1024;
 const encoder = new TextEncoder();
 
@@ -39,7 +39,7 @@ export class HttpReply {
   headers = {};
   /** The name of the header for extensions. */
   extensionsHeader = 'a2a-extensions';
-  /** Whether the binding is HTTP+JSON: results have no envelope, and errors have a status. */
+  /** True if the binding is HTTP+JSON: results have no envelope, and errors have a status. */
   rest = false;
   #response;
   #options;
@@ -63,7 +63,7 @@ export class HttpReply {
   }
 
   /**
-   * Those that the request and the agent have in common.
+   * The extensions that the request and the agent have in common.
    * @param {string[]} uris
    */
   set extensions(uris) {
@@ -86,7 +86,7 @@ export class HttpReply {
     const { result, error } = response;
     let body = response;
     if (this.rest) {
-      // A request that was refused before it was read has its status already.
+      // A request that was rejected before it was read has its status already.
       body = error ? errorBody(error, this.status === 200 ? undefined : this.status) : result;
       if (error) this.status = body.error.code;
       const retryAfter = retryAfterIn(error?.data);
@@ -114,8 +114,7 @@ export class HttpReply {
   }
 
   /**
-   * The answer will take long: shows signs of life now and then, since proxies end silent
-   * connections.
+   * Announces a slow answer: keeps the connection alive, since proxies end silent connections.
    * @param {boolean} [streams] whether it may become a stream
    */
   wait(streams = false) {
@@ -125,7 +124,7 @@ export class HttpReply {
     if (!keepAlive || this.left) return;
     this.#timer = setInterval(() => {
       this.#begin(streams);
-      // What waits to be read is a sign of life, too.
+      // Unread data keeps the connection alive, too.
       if (!this.unread()) this.#write(streams ? COMMENT : SPACE);
     }, keepAlive);
   }
@@ -153,8 +152,8 @@ export class HttpReply {
    */
   event(head, body, failed, number) {
     if (this.rest) {
-      const told = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
-      return this.#sendEvent(told, failed, number);
+      const content = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
+      return this.#sendEvent(content, failed, number);
     }
     const start = `${JSON.stringify(head).slice(0, -1)},"${failed ? 'error' : 'result'}":`;
     return this.#sendEvent(body, failed, number, start, '}');
@@ -172,7 +171,7 @@ export class HttpReply {
     const start = `${failed ? 'event: error\n' : id}data: ${before}`;
     const end = `${after}\n\n`;
     if (body.text.length < MIN_SHARED) this.#write(start + body.text + end);
-    // However many wait for it, it is in memory once.
+    // The event is in memory once, however many readers it waits for.
     else this.#write(start, (body.bytes ??= encoder.encode(body.text)), end);
   }
 
@@ -191,7 +190,7 @@ export class HttpReply {
     this.#progress();
   }
 
-  /** Something was written or read. */
+  /** Called when data was written or read. */
   #progress() {
     if (!this.left) this.#options.backlog.update(this);
     this.#resume();
@@ -229,7 +228,7 @@ export class HttpReply {
   }
 }
 
-/** What a reply needs of Node's `ServerResponse`, as a `Response`. */
+/** The members of Node's `ServerResponse` that a reply needs, as a `Response`. */
 export class FetchResponse {
   #resolve = /** @type {(response: Response) => void} */ (() => {});
   /** Resolves when its head is known. @type {Promise<Response>} */

@@ -1,7 +1,7 @@
 /**
- * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have paths of
- * their own, and so have the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted
- * to any path below the one that the agent is mounted at. Streams are server-sent events.
+ * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have their own
+ * paths, and so have the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted to
+ * any path below the one that the agent is mounted at. Streams are server-sent events.
  */
 import { AbpError, exactOrigin, isLoopback, isRecord, iteratorOf, safely } from 'abp-bridge/driver';
 import { FetchResponse, HttpReply, JSON_TYPE } from './http-reply.js';
@@ -28,13 +28,13 @@ import { looksLikeRoute, readQuery, routeOf, urisIn } from './rest.js';
  * @property {string} [place] the path below the one that the agent is mounted at, if that is known
  * @property {URLSearchParams} query
  * @property {string} origin of the request's URL
- * @property {string | undefined} host as the client wrote it
+ * @property {string | undefined} host as sent by the client
  * @property {boolean} [local] whether the request came to a loopback address
  * @property {Record<string, string>} headers with names in lower case
  * @property {unknown} user
- * @property {boolean} [shared] whether others serve the paths that are not ours
+ * @property {boolean} [shared] whether other handlers serve the remaining paths
  * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body;
- *   undefined if it was broken off
+ *   undefined if the client broke it off
  * @property {() => void} [refused] called when the body is not read to its end
  */
 /**
@@ -82,9 +82,8 @@ async function answer(server, asked, reply, options) {
   const allowed = allowOrigin(headers.origin, origins, reply);
   const reads = verb === 'GET' || verb === 'HEAD';
   if (reads && sendCard(server, asked, version, reply)) return true;
-  // A page of an origin that is not listed: it could not read the answer, but the request would
-  // have its effect. A proxy in front may speak TLS, so that of the agent's own pages only the
-  // hosts are the same.
+  // A page of an unlisted origin could not read the answer, but the request would take effect. A
+  // proxy in front may add TLS, so an own page is recognised by its host alone.
   const isOwn = asked.origin && headers.origin?.split('://')[1] === asked.origin.split('://')[1];
   if (headers.origin && !allowed && origins.length > 0 && !isOwn) return send(403);
   if (verb === 'OPTIONS' && allowed) {
@@ -121,7 +120,7 @@ async function answer(server, asked, reply, options) {
     const { method, params: named } = route;
     await server.receive(text || '{}', caller, reply, (body) => {
       const given = verb === 'POST' ? body : readQuery(query);
-      // Those in the path take precedence. What is no object is refused.
+      // Those in the path take precedence. Values other than objects are rejected.
       const params = isRecord(given) ? { ...given, ...named } : (given ?? named);
       return { jsonrpc: '2.0', method, params };
     });
@@ -130,7 +129,7 @@ async function answer(server, asked, reply, options) {
 }
 
 /**
- * The same, for a reply to Node's `ServerResponse` or to a FetchResponse; never rejects.
+ * The same, to Node's `ServerResponse` or a FetchResponse; never rejects.
  * @param {TaskServer} server
  * @param {Asked} asked
  * @param {any} response
@@ -142,15 +141,15 @@ async function serve(server, asked, response, options) {
     return await answer(server, asked, reply, options);
   } catch (error) {
     console.error('abp-bridge: answering a request failed:', error);
-    // Fails if something was sent before.
+    // Fails if something was sent already.
     safely(() => reply.send(500, {}));
     return true;
   }
 }
 
 /**
- * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine
- * asks under that.
+ * True if the agent was addressed by one of its own host names. A page whose host name was rebound
+ * to this machine uses another.
  * @param {Pick<Asked, 'host' | 'local'>} asked
  * @param {string[] | '*' | undefined} hosts
  */
@@ -190,7 +189,7 @@ export function readOrigins(origins = []) {
 }
 
 /**
- * Why a body is not read.
+ * The reason to reject a body unread.
  * @param {Record<string, string>} headers
  * @param {HttpOptions} options
  * @returns {Refusal | undefined}
@@ -199,8 +198,7 @@ function unreadable(headers, { maxRequest }) {
   const { origin, 'content-type': type = '', 'content-encoding': encoding = '' } = headers;
   const wrong = (/** @type {string} */ what) =>
     /** @type {Refusal} */ (['CONTENT_TYPE_NOT_SUPPORTED', `Unsupported Content-${what}.`]);
-  // Any page may post here without a preflight unless the type is JSON. So pages must send that
-  // type.
+  // A page may post any other type here without a preflight, so pages must send JSON.
   if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
     return wrong(`Type "${type}"; expected application/json`);
   if (!['', 'identity'].includes(encoding.trim().toLowerCase()))
@@ -269,7 +267,7 @@ function sendCard(server, { path, origin, headers }, version, reply) {
 }
 
 /**
- * FNV-1a, twice. It only has to tell one card from another.
+ * FNV-1a, twice: enough to tell one card from another.
  * @param {string} text
  */
 function hashOf(text) {
@@ -296,7 +294,7 @@ export const httpListener = (server, options) => async (request, response, next)
   const asked = {
     verb: request.method,
     path,
-    // Express removes the path that we are mounted at from `url`.
+    // Express removes the mount path from `url`.
     place: request.url.split('?', 1)[0],
     query: new URLSearchParams(search),
     origin: originOf(socket.encrypted ? 'https' : 'http', host),
@@ -306,7 +304,7 @@ export const httpListener = (server, options) => async (request, response, next)
     user,
     shared: next !== undefined,
     text: (/** @type {number} */ longest) => textOf(request, longest),
-    // The rest of the body is discarded, so that the sender goes on to read the answer.
+    // The rest of the body is discarded, so that the client goes on to read the answer.
     refused: () => request.resume(),
   };
   if (!(await serve(server, asked, response, options))) next?.();
@@ -314,7 +312,7 @@ export const httpListener = (server, options) => async (request, response, next)
 
 /**
  * @param {string} scheme
- * @param {string | undefined} host as the client wrote it
+ * @param {string | undefined} host as sent by the client
  */
 const originOf = (scheme, host) =>
   host && /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? `${scheme}://${host}` : '';
@@ -322,13 +320,13 @@ const originOf = (scheme, host) =>
 /**
  * @param {any} request
  * @param {number} longest
- * @returns {Promise<string | Refusal | undefined>} undefined if it was broken off
+ * @returns {Promise<string | Refusal | undefined>} undefined if the client broke it off
  */
 async function textOf(request, longest) {
   const { body } = request; // set if a body parser ran before
   if (body instanceof Uint8Array) return new TextDecoder().decode(body);
   if (body !== undefined) return typeof body === 'string' ? body : JSON.stringify(body);
-  // The answer is sent by the same socket, even if the body is not read to its end.
+  // The answer uses the same socket, even if the body is not read to its end.
   const chunks = request.iterator({ destroyOnReturn: false });
   return readText(chunks, longest).catch(() => undefined);
 }
@@ -357,7 +355,7 @@ export async function respond(server, request, options, user) {
       // In Firefox requests have no `body`.
       readText(iteratorOf(request.body ?? wholeOf(request)), longest),
   };
-  // Not awaited: the response of a stream is there as soon as it begins.
+  // Not awaited: the response of a stream is available as soon as it begins.
   void serve(server, asked, response, options);
   return response.response;
 }

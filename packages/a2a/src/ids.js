@@ -6,7 +6,7 @@ export const newId = () =>
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /**
- * The extension with which an agent takes each message once, however often it comes: see
+ * The extension by which an agent accepts each message once, however often it is sent: see
  * repeats.js.
  */
 export const REPEATS = 'urn:abp-bridge:a2a:repeats';

@@ -1,32 +1,31 @@
 /**
  * A2A: tasks of agents, with streams and cancels.
  *
- * How an agent is made. A request comes in by a door (http.js, port.js), and operations.js answers
- * it, one method for each operation of the protocol. What a client sends or cancels goes into the
- * log of its task, in a store: there is always one (store/store.js), on a backend of the user's or
- * within the process (store/process-store.js). An owner (store/owner.js) asks the core's table what
- * to do about it, and does as its verdict says: it stores a state, begins a run of the executor
- * (runs.js), or aborts it. What was stored is read (store/replica.js) and told: shown-tasks.js has
- * what clients see of a task, and sends each event to every stream. So nothing is told that was not
- * stored, and one place tells it. docs/design.md follows one task from its request to its last
- * event.
+ * How an agent is made. A request arrives by http.js or port.js, and operations.js answers it, with
+ * one method for each operation of the protocol. A client's message or cancel is appended to the
+ * log of its task, in a store: there is always one (store/store.js), on the user's backend or
+ * within the process (store/process-store.js). An owner (store/owner.js) asks the core's table for
+ * a verdict and follows it: it stores a state, begins a run of the executor (runs.js), or aborts
+ * it. Stored records are read (store/replica.js) and sent: shown-tasks.js keeps the view that
+ * clients have of a task, and sends each event to every stream. So only stored events are sent,
+ * from one place. docs/design.md follows one task from its request to its last event.
  *
- * The core decides what becomes of a task, how long it is remembered, and what a cancel is
- * answered. Held here are the executor and its contexts, the messages and artifacts of tasks, and
- * the answers of those who wait.
+ * The core decides a task's state, how long it is remembered, and the answer to a cancel.
+ * JavaScript holds the executor and its contexts, the messages and artifacts of tasks, and the
+ * pending answers.
  *
- * How a client is made. client.js is what its users call. With the first call it finds the agent
- * (remote-agent.js): it reads the card over a connection (client-http.js, port.js), and takes the
- * dialect that both speak (dialects.js). A message that is sent is a stream (task-stream.js), which
- * asks the core's table at each step what to do: to open the stream, to ask for the task, to wait,
- * or to end, and whether an event still counts. Held here are the task as the stream has shown it,
- * and why it failed.
+ * How a client is made. client.js is its public interface. With the first call it finds the agent
+ * (remote-agent.js): it reads the card over a connection (client-http.js, port.js), and chooses the
+ * dialect that both speak (dialects.js). A message is sent as a stream (task-stream.js), which asks
+ * the core's table for each step: to open the stream, to request the task, to wait, or to end, and
+ * whether an event still counts. JavaScript holds the task as the stream has shown it, and the
+ * reason why it failed.
  */
 export { createTaskClient } from './client.js';
 export { createTaskServer } from './server.js';
 
 /**
- * The types that are met on the way.
+ * Types of the interface.
  * @typedef {import('./client.js').ClientLimits} ClientLimits
  * @typedef {import('./client.js').ClientOptions} ClientOptions
  * @typedef {import('./client.js').Sendable} Sendable

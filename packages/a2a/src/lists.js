@@ -1,7 +1,7 @@
 /**
- * Lists of tasks, page by page, and how many there are. What a list shows is decided by what an
- * index knows of the tasks; only those that are shown are read, and those of which the index does
- * not know enough. The work of a page is bounded, and others have their turn meanwhile.
+ * Lists of tasks, page by page, and their count. The index decides which tasks a list shows. A task
+ * is read only if it is shown, or if the index does not know enough of it. The work of a page is
+ * bounded, and yields to other work.
  */
 import { AbpError, breathe } from 'abp-bridge/driver';
 import { ended } from './tasks-core.js';
@@ -13,12 +13,12 @@ import { historyOf, invalid, timeOf } from './requests.js';
 /** @import { Reply } from './reply.js' */
 /** @import { RequestInfo, StoredTask } from './task.js' */
 
-/** Entries of the index that are read at once, and those that are looked at. */
+/** Entries of the index that are read, and checked, at once. */
 const SCAN = 512;
 const GROUP = 16;
 /**
- * Entries that are looked at for a page and its count. One whose `authorize` takes its time counts
- * for many.
+ * Entries that are checked for a page and its count. With a slow `authorize`, each counts for
+ * several.
  */
 const MAX_LOOKED = 250_000;
 const LATER = 100;
@@ -28,17 +28,17 @@ const MAX_READ_WHOLE = 1000;
 const MAX_PAGE_SIZE = 100;
 
 /**
- * A task, as an index has it.
+ * A task in an index.
  * @typedef {object} Listed
  * @property {string} task its id
  * @property {string} contextId
- * @property {number} time when its state has changed, in ms since 1970
- * @property {string} [state] undefined before its first record, which it may not have either
- * @property {unknown[]} [by] the user who began it, if there is one; undefined if that is not known
- * @property {StoredTask} [whole] the task itself, where it is in memory
+ * @property {number} time when its state changed, in ms since 1970
+ * @property {string} [state] undefined before its first record, which may also lack one
+ * @property {unknown[]} [by] the user who began it, if any; undefined if not known
+ * @property {StoredTask} [whole] the task itself, if it is in memory
  *
  * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked
- * @typedef {object} Found whether a list shows a task, which was read if it is to be shown
+ * @typedef {object} Found whether a list shows a task, and the task if it was read
  * @property {boolean} visible
  * @property {StoredTask} [task]
  */
@@ -48,15 +48,15 @@ const HIDDEN = { visible: false };
 
 export class TaskLists {
   #agent;
-  /** Whether what a request sees depends on more than its tenant. */
-  #asks;
-  /** By what they are of, and by user where that matters. @type {Map<unknown, Map<string, Job>>} */
+  /** True if a request's view depends on more than its tenant. */
+  #hasAuthorize;
+  /** By filter, and by user where that matters. @type {Map<unknown, Map<string, Job>>} */
   #jobs = new Map();
 
   /** @param {import('./operations.js').Operations} agent */
   constructor(agent) {
     this.#agent = agent;
-    this.#asks = agent.parts.options.authorize !== undefined;
+    this.#hasAuthorize = agent.parts.options.authorize !== undefined;
   }
 
   get #entries() {
@@ -64,16 +64,16 @@ export class TaskLists {
   }
 
   /**
-   * Answers a request. Of equal ones that come while one is being answered, the work is done once:
-   * for all of them, when it is.
+   * Answers a request. Equal requests that arrive while one is being answered share one job, which
+   * starts afterwards.
    * @param {Asked} asked
    * @returns {Promise<unknown>} the result
    */
   list(asked) {
     const { dialect, params, info, reply } = asked;
     const { user, ...rest } = info;
-    const whose = this.#asks ? user : undefined;
-    const key = JSON.stringify([dialect.name, params, this.#asks ? rest : info.tenant]);
+    const whose = this.#hasAuthorize ? user : undefined;
+    const key = JSON.stringify([dialect.name, params, this.#hasAuthorize ? rest : info.tenant]);
     const jobs = this.#jobs.get(whose) ?? new Map();
     this.#jobs.set(whose, jobs);
     /** @param {Promise<unknown>} after */
@@ -90,7 +90,7 @@ export class TaskLists {
     };
     let job = jobs.get(key);
     if (!job) jobs.set(key, (job = begin(Promise.resolve())));
-    // What it has looked at already may have changed since.
+    // Entries checked already may have changed since.
     else job = job.next ??= begin(job.result.catch(() => {}));
     job.readers.add(reply);
     return job.result;
@@ -108,12 +108,13 @@ export class TaskLists {
     const limit = dialect.pages ? pageSize : Infinity;
     const withArtifacts = artifacts || !dialect.pages;
     const before = from?.before ?? 0;
-    const known = from?.total ?? (this.#asks ? undefined : await this.#entries.count(filter));
+    const known =
+      from?.total ?? (this.#hasAuthorize ? undefined : await this.#entries.count(filter));
     /** @type {Task[]} */
     const tasks = [];
     let room = this.#agent.parts.limits.maxAnswer;
     /**
-     * Where the page ends, whether it does, and whether there is more behind it.
+     * Where the page ends, whether it has ended, and whether more follows.
      * @type {Place | undefined}
      */
     let place = from?.place;
@@ -126,7 +127,7 @@ export class TaskLists {
     const fits = (/** @type {StoredTask} */ task) =>
       tasks.length < limit &&
       (room -= withArtifacts ? task.size : task.size - task.artifactsSize) >= 0;
-    // Where nobody has counted them yet, all are looked at.
+    // While the tasks are not counted, all of them are checked.
     const size = known === undefined ? SCAN : Math.min(limit + 1, SCAN);
     scan: for await (const group of this.#groups(filter, place, size)) {
       if (full && known !== undefined) {
@@ -140,7 +141,7 @@ export class TaskLists {
       for (const [i, entry] of group.entries()) {
         if (!found[i]) break scan;
         let { visible, task } = found[i];
-        // Of those before it, some were not shown when they were read.
+        // Some of the tasks before it were not shown after all.
         if (visible && !task && !full && tasks.length < limit && job.read())
           ({ visible, task } = await this.#read(entry, info, isOfList, true));
         if (visible) count++;
@@ -182,12 +183,12 @@ export class TaskLists {
   }
 
   /**
-   * Which of some tasks a list shows. Those of which the index does not know that are read, and so
-   * many of the others.
+   * Checks which of some tasks a list shows. Reads `wanted` of them, and those that the index does
+   * not know enough about.
    * @param {Listed[]} group
    * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, job: Job,
    *   wanted: number }} how
-   * @returns {Promise<Found[]>} fewer if no more may be looked at
+   * @returns {Promise<Found[]>} fewer if the limit of checks is reached
    */
   async #look(group, { info, isOfList, job, wanted }) {
     const judged = group.map((entry) => this.#judge(entry, info, job));
@@ -208,7 +209,7 @@ export class TaskLists {
   }
 
   /**
-   * Whether a request may see a task.
+   * True if a request may see a task.
    * @param {Listed} entry
    * @param {RequestInfo} info
    * @param {Job} job
@@ -218,7 +219,7 @@ export class TaskLists {
   #judge(entry, info, job) {
     if (entry.whole) return this.#ask(entry.whole, info, job);
     if (!entry.state) return undefined;
-    if (!this.#asks) return true;
+    if (!this.#hasAuthorize) return true;
     const summary = summaryOf(entry, info.tenant);
     const refuse = () => !(summary.lacks = true);
     const verdict = this.#ask(summary.task, info, job, refuse);
@@ -242,7 +243,7 @@ export class TaskLists {
    * @param {Listed} entry
    * @param {RequestInfo} info
    * @param {(task: StoredTask) => boolean} isOfList
-   * @param {boolean | undefined} verdict on what the index has
+   * @param {boolean | undefined} verdict the decision from the index
    * @returns {Promise<Found>}
    */
   async #read(entry, info, isOfList, verdict) {
@@ -271,15 +272,14 @@ const whole = (values) =>
     : /** @type {T[]} */ (values);
 
 /**
- * An answer that is being made, for all who have asked for it, and how much may still be done for
- * it.
+ * An answer in progress, the requests that wait for it, and the work that it may still cost.
  */
 class Job {
   /** @type {Set<Reply>} */
   readers = new Set();
-  /** The one after it. @type {Job | undefined} */
+  /** The job after it. @type {Job | undefined} */
   next;
-  /** Whether what may be done was not enough. */
+  /** True if the work exceeded its limit. */
   spent = false;
   #looks = MAX_LOOKED;
   #reads;
@@ -295,7 +295,7 @@ class Job {
 
   /**
    * @param {number} times
-   * @returns {boolean} whether that may be done
+   * @returns {boolean} whether the limit allows that
    */
   look(times) {
     this.spent ||= (this.#looks -= times) < 0;
@@ -307,19 +307,19 @@ class Job {
     return !this.spent;
   }
 
-  /** Throws if nobody waits for the answer any more. */
+  /** Throws if no request waits for the answer any more. */
   requireReader() {
     for (const { left } of this.readers) if (!left) return;
     throw new AbpError('DISCONNECTED', 'The client has left');
   }
 }
 
-/** What a summary gives in place of what it does not know. @type {Record<PropertyKey, unknown>} */
+/** Placeholders in a summary, for members it does not know. @type {Record<PropertyKey, unknown>} */
 const UNKNOWN = { history: [], artifacts: [], size: 0, artifactsSize: 0 };
 
 /**
- * What the index knows of a task, as `authorize` sees it, and whether that has looked at more: then
- * the task itself must be read.
+ * A task from the index, as `authorize` sees it. Records whether `authorize` has read an unknown
+ * member: then the task itself must be read.
  * @param {Listed} listed
  * @param {string | undefined} tenant
  */
@@ -383,7 +383,7 @@ function filterOf(params) {
 }
 
 /**
- * A text that may be left out, or empty.
+ * A string that may be absent or empty.
  * @param {unknown} params
  * @param {string} name
  * @returns {string | undefined}
@@ -397,22 +397,22 @@ function textIn(params, name) {
 /**
  * @param {Place} place
  * @param {{ total?: number, before?: number }} count
- * @param {string} of what the list is limited to
+ * @param {string} of the filter of the list
  */
 const printToken = ({ time, task }, { total, before }, of) =>
   btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
 
 /**
- * Where a page begins, and what is known of the count: how many tasks there are, or only how many
- * are before it.
+ * Where a page begins, and the known part of the count: the number of all tasks, or only of those
+ * before the page.
  * @param {string} token
- * @param {string} wanted what the list is limited to
+ * @param {string} wanted the filter of the list
  * @returns {{ place: Place, total?: number, before?: number } | undefined}
  */
 function readToken(token, wanted) {
   try {
     const [time, task, total, before, of] = JSON.parse(decodeURIComponent(atob(token)));
-    // A process of the version before does not say it.
+    // A token of the previous version lacks the filter.
     if (of !== undefined && of !== wanted) return undefined;
     const count = (/** @type {unknown} */ n) =>
       Number.isInteger(n) && /** @type {number} */ (n) >= 0 && /** @type {number} */ (n) < 2 ** 31
@@ -421,7 +421,7 @@ function readToken(token, wanted) {
     if (typeof time === 'number' && typeof task === 'string')
       return { place: { time, task }, total: count(total), before: count(before) };
   } catch {
-    // It is refused.
+    // The token is rejected.
   }
   return undefined;
 }

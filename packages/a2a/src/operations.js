@@ -1,6 +1,5 @@
 /**
- * What an agent does for each request: one method for each operation of the protocol, which reads
- * it and answers.
+ * Answers requests: one method for each operation of the protocol.
  */
 import { AbpError, abortError, getOwn, reasonText, reportError, safely } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
@@ -34,19 +33,25 @@ import { messageOf } from './task.js';
 /** @import { Replica } from './store/replica.js' */
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
-/** What the methods want of a task whose names versions share. @type {Record<string, Access>} */
+/**
+ * The access that methods need to a task, where versions share the name.
+ * @type {Record<string, Access>}
+ */
 const ACCESS = { get: 'get', cancel: 'cancel', resubscribe: 'subscribe' };
 
-/** Another record came first, the task is there by now, or has taken a message. @type {string[]} */
+/**
+ * Errors of a record that came second: the task exists, or has taken a message.
+ * @type {string[]}
+ */
 const PASSED = ['ABORTED', 'CONFLICT', 'UNSUPPORTED_OPERATION'];
 
-/** States in which a task takes messages. @type {string[]} */
+/** States in which a task accepts messages. @type {string[]} */
 const ASKING = ['input-required', 'auth-required'];
 
-/** Answers requests. Held here is what they share. */
+/** Answers requests. Holds the state that they share. */
 export class Operations {
   repeats = new Repeats();
-  /** Ends the replies that are being thought about. @type {Set<(error: AbpError) => void>} */
+  /** Reject the replies in progress. @type {Set<(error: AbpError) => void>} */
   replying = new Set();
 
   /** @param {Parts} parts */
@@ -56,13 +61,13 @@ export class Operations {
     this.lists = new TaskLists(this);
   }
 
-  /** Nobody waits for replies any more. */
+  /** Stops waiting for replies. */
   close() {
     for (const end of this.replying) end(new AbpError('INTERNAL_ERROR', 'The agent is closing'));
   }
 
   /**
-   * Answers a request. The tasks that it names are held until it is answered.
+   * Answers a request. Holds the tasks that it names until then.
    * @param {unknown} request
    * @param {Caller} caller
    * @param {Reply} reply
@@ -86,11 +91,11 @@ export class Operations {
   }
 
   /**
-   * Whether a request may do that to a task.
+   * True if a request may access a task in that way.
    * @param {StoredTask} task
    * @param {Access} access
    * @param {RequestInfo} info
-   * @param {(error: unknown) => boolean} [refuse] what is said where the hook throws
+   * @param {(error: unknown) => boolean} [refuse] the answer when the hook throws
    * @returns {boolean | Promise<boolean>}
    */
   allows(task, access, info, refuse = (error) => (reportError(error), false)) {
@@ -115,11 +120,11 @@ class Asked {
   #caller;
   /** The version to answer in. @type {Dialect} */
   dialect = DIALECTS['0.3'];
-  /** What its message says of push notifications. @type {PushConfig | undefined} */
+  /** The push configuration in its message. @type {PushConfig | undefined} */
   #push;
-  /** Whether its message asks for a stream. */
+  /** True if its message asks for a stream. */
   #streams = false;
-  /** Whether its message is recognised if it comes again. */
+  /** True if its message is recognised when it is sent again. */
   #repeats = false;
 
   /**
@@ -181,7 +186,7 @@ class Asked {
   }
 
   /**
-   * The version to answer in: that of the method's name, or of the header if two versions share the
+   * The version to answer in: that of the method's name, or of the header if versions share the
    * name. Without a header it is the version in which the task was begun.
    * @param {{ operation: string, dialects: Dialect[] } | undefined} method
    * @returns {Promise<Dialect>}
@@ -198,7 +203,7 @@ class Asked {
 
   // --- Its answer --------------------------------------------------------------------------------
 
-  /** Of the request. */
+  /** The id of the request. */
   get #id() {
     return getOwn(this.#request, 'id') ?? null;
   }
@@ -234,7 +239,7 @@ class Asked {
     return new Stream(this.reply, this.dialect, this.#id, lasting);
   }
 
-  /** What is to be shown of a task, as the message says. */
+  /** The `configuration` that the message asks for. */
   get #configuration() {
     return getField(this.params, 'configuration') ?? undefined;
   }
@@ -273,7 +278,7 @@ class Asked {
       throw new AbpError('TOO_LARGE', `The task is longer than ${maxAnswer} characters`);
   }
 
-  /** Throws once the agent has begun to close: what begins then would be nobody's. */
+  /** Throws once the agent has begun to close: a new task would have no owner. */
   #requireOpen() {
     const { phase } = this.#parts;
     if (phase.draining || phase.closed) throw away();
@@ -307,9 +312,9 @@ class Asked {
   }
 
   /**
-   * Begins what a message asks for. Its sender is told when that is stored.
+   * Starts the work that a message requests. Its sender is answered when that is stored.
    * @param {Message} message
-   * @param {Mark} [mark] of the message, if it may come again
+   * @param {Mark} [mark] of the message, if it may be sent again
    * @returns {Promise<Taken>}
    */
   async #take(message, mark) {
@@ -335,10 +340,10 @@ class Asked {
         );
       pushes?.requireTurn(known);
     }
-    // It may have begun to close since the message came.
+    // The agent may have begun to close meanwhile.
     this.#requireOpen();
     const id = known ? known.task.id : (mark?.name ?? newId());
-    // The task that a message of this id has begun, at whichever process.
+    // The task that the same message has begun earlier, in any process.
     const earlier = mark && (await logs.load(mark.name));
     let send = /** @type {(() => void) | undefined} */ (undefined);
     const begun = (/** @type {Entry} */ entry) => {
@@ -370,9 +375,9 @@ class Asked {
   }
 
   /**
-   * Others have stored something where a message was to be, or this process has lost its lease: its
-   * log says what became of it. Throws what its sender is told, unless another process has taken
-   * it.
+   * Called when another record was stored instead of a message, or this process has lost its lease:
+   * reads from the log what became of the message. Throws the error for its sender, unless another
+   * process has accepted it.
    * @param {{ id: string, message: Message, mark?: Mark, known: boolean }} sent `known` for an
    *   answer to a task
    * @param {AbpError} error
@@ -384,7 +389,7 @@ class Asked {
       if (mark && replica?.took(mark, message)) return;
       const task = replica?.entry?.task;
       if (known && task && !ASKING.includes(task.state)) throw unsupported(task, 'modified');
-      // The next process knows, when the message comes again.
+      // The next process finds out when the message is sent again.
       throw mark && error.code !== 'UNSUPPORTED_OPERATION' ? again() : error;
     } finally {
       if (replica) logs.leave(replica);
@@ -392,7 +397,7 @@ class Asked {
   }
 
   /**
-   * What the agent replies, in time and while somebody waits for it.
+   * The agent's reply, within its time limit and while its sender waits.
    * @param {Message} message
    * @returns {Promise<Said | undefined | null>}
    */
@@ -411,7 +416,7 @@ class Asked {
       };
     });
     replying.add(end);
-    // Who may send the message again may be on the way back.
+    // A sender that may repeat the message may be about to reconnect.
     if (!this.#repeats)
       reply.onLeave = () => end(new AbpError('DISCONNECTED', 'The client has left'));
     const late = () => end(new AbpError('TIMEOUT', 'The agent did not reply in time'));
@@ -426,7 +431,7 @@ class Asked {
   }
 
   /**
-   * Answers with a message in place of a task.
+   * Answers with a message instead of a task.
    * @param {Message} message
    */
   #answerWith(message) {
@@ -437,7 +442,7 @@ class Asked {
   }
 
   /**
-   * Answers a message that has come before.
+   * Answers a message that was received before.
    * @param {Taken} taken
    */
   async #answerAgain(taken) {
@@ -455,10 +460,10 @@ class Asked {
   }
 
   /**
-   * Has the sender of a message learn what becomes of its task.
+   * Reports to the sender of a message what becomes of its task.
    * @param {Entry} entry
    * @param {boolean} snapshot whether a stream begins with the task itself
-   * @returns {(() => void) | undefined} sends the answer, if that need not wait
+   * @returns {(() => void) | undefined} sends the answer, if it is available at once
    */
   #follow(entry, snapshot) {
     const { dialect } = this;
@@ -481,10 +486,10 @@ class Asked {
 
   /**
    * @param {Entry} entry
-   * @param {() => void} settle called when its task settles
+   * @param {() => void} settle called when its task ends or needs input
    */
   #wait({ waiting, replica }, settle) {
-    // Its sender may have left while the task was looked for.
+    // The sender may have left while the task was loaded.
     if (this.reply.left) return;
     waiting.set(settle, (error) => this.#fail(error));
     replica.watch();
@@ -500,7 +505,7 @@ class Asked {
     this.#answer({ result: this.dialect.task(shown) });
   }
 
-  /** A cancel is a record in the task's log, and the log says what came first. */
+  /** Appends a cancel to the task's log; the order in the log decides. */
   async #cancel() {
     const { logs, reports } = this.#parts;
     const { dialect } = this;
@@ -508,16 +513,19 @@ class Asked {
     const { table, handle, task, replica } = entry;
     const reason = reasonText(getOwn(getOwn(this.params, 'metadata'), 'reason'));
     const began = performance.now();
-    /** @param {boolean} repeatable whether a task that was canceled before is answered as it is */
-    const say = (repeatable) => {
+    /**
+     * whether a task that was canceled before is sent as it is
+     * @param {boolean} repeatable whether a task that was canceled before is answered as it is
+     */
+    const answer = (repeatable) => {
       reports?.cancelled(performance.now() - began, task.state);
       if (table.cancel(handle, 0, repeatable) & core.TASK_ACK)
         this.#answer({ result: dialect.task(task) });
       else this.#fail(new AbpError('TASK_NOT_CANCELABLE', dialect.notCancelable(task.id)));
     };
-    if (task.terminal) return say(dialect.repeatable);
+    if (task.terminal) return answer(dialect.repeatable);
     // The client waits for the end, so in every version it gets the task as it ended.
-    const settle = () => (task.terminal ? say(true) : this.#wait(entry, settle));
+    const settle = () => (task.terminal ? answer(true) : this.#wait(entry, settle));
     settle();
     this.reply.wait?.();
     try {
@@ -543,7 +551,7 @@ class Asked {
       for (let next; replay && !replay.done && missed.length === 0; missed = eventsOf(task, next))
         if (!(next = await replay.next())) break;
       if (replay && missed.length > 0) return await this.#replay(entry, replay, missed);
-      // Not where there is nothing that it has missed.
+      // Not if there is nothing that it has missed.
       const snapshot = !replay || !replay.done;
       if (snapshot) this.#requireFitting(task);
       const verdict = entry.table.subscribe(entry.handle, lasting);
@@ -556,7 +564,7 @@ class Asked {
   }
 
   /**
-   * Tells a reader what it has missed, as fast as it reads, and then what comes.
+   * Sends a reader the events it has missed, as fast as it reads, and then the new ones.
    * @param {Entry} entry
    * @param {Replay} replay
    * @param {PrintedEvent[]} missed the first of it
@@ -571,7 +579,7 @@ class Asked {
         for (const event of missed) if (!stream.send(event)) return;
         await reply.room?.();
         if (reply.left) return;
-        // It comes back elsewhere.
+        // The reader resumes elsewhere.
         if (phase.draining || phase.closed) return stream.end();
         if (replay.done) break;
         const next = await replay.next();
@@ -579,7 +587,7 @@ class Asked {
         missed = eventsOf(entry.task, next);
       }
     } catch {
-      // The backend is away: the reader comes back with the number of what it has.
+      // The backend is away: the reader resumes from its latest number.
       return stream.end();
     }
     join(entry, stream, entry.table.subscribe(entry.handle, lasting));
@@ -587,8 +595,8 @@ class Asked {
 
   /**
    * @param {Entry} entry
-   * @param {number} verdict on the subscription; 0 is that of a task which has ended
-   * @param {boolean} snapshot whether the task itself comes first
+   * @param {number} verdict on the subscription; 0 if the task has ended
+   * @param {boolean} snapshot whether the task itself is sent first
    * @param {boolean} [lasting] whether the stream goes on while the task waits for input
    */
   #subscribe(entry, verdict, snapshot, lasting) {
@@ -603,7 +611,7 @@ class Asked {
   // --- Push notifications ------------------------------------------------------------------------
 
   /**
-   * What a message says of them.
+   * Adds the push configuration of a message.
    * @param {Entry} entry of its task
    */
   #addPush({ pushes, replica }) {
@@ -615,7 +623,7 @@ class Asked {
   }
 
   /**
-   * A client says where a task's states are to be sent, or asks what it has said.
+   * Stores, returns, lists or deletes the addresses for a task's push notifications.
    * @param {string} method
    */
   async #configurePush(method) {
@@ -641,7 +649,7 @@ class Asked {
       const given = getField(params, 'pushNotificationConfig') ?? (flat ? params : undefined);
       const config = await pushes.read(given, dialect, flat ? newId() : taskId);
       pushes.requireRoom(configs, config);
-      // Of a task that has ended nothing will be sent, so its log says nothing of it.
+      // No notification of an ended task is sent, so its log does not get the configuration.
       if (task.terminal) configs.set(config.id, config);
       else await logs.change(replica, { k: 'push', config });
       return this.#answer({ result: await print(config) });
@@ -660,10 +668,10 @@ class Asked {
 }
 
 /**
- * A stream brings what is told from now on.
+ * Adds a stream, which gets all later events.
  * @param {Entry} entry
  * @param {Stream} stream
- * @param {number} verdict on its subscription; 0 is that of a task which has ended
+ * @param {number} verdict on its subscription; 0 if the task has ended
  */
 function join(entry, stream, verdict) {
   if (verdict <= 0 || verdict & core.TASK_END) return stream.end();

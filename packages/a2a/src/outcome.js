@@ -1,20 +1,20 @@
 /**
- * What became of the work of a task that has not completed: in the metadata of the message of its
- * status, in the words of ABP (docs/protocol.md#what-became-of-it).
+ * What became of the work of a task that did not complete. It is metadata of its status message, in
+ * the words of ABP (docs/protocol.md#what-became-of-it).
  */
 import { abp, isRecord } from 'abp-bridge/driver';
 
 /** @import { Message, State } from './dialects.js' */
 
 /**
- * @typedef {object} Said what an executor said of its work
+ * @typedef {object} Said an executor's statement on its work
  * @property {unknown} [report]
  * @property {{ message: string }} [progress]
  */
 /** @typedef {import('abp-bridge/driver').CallOutcome} CallOutcome */
 
 /**
- * What became of a task's work, as metadata. Members without a value are left out.
+ * The outcome of a task's work, as metadata. Members without a value are omitted.
  * @param {abp.Fate} fate
  * @param {Said} [said]
  */
@@ -25,14 +25,13 @@ export const outcomeOf = (fate, { report, progress } = {}) => ({
 });
 
 /**
- * The states of tasks that did not succeed, and what is known of the work where their agent does
- * not say.
+ * The outcome to assume for a task that did not succeed, when its agent reports none.
  * @type {Partial<Record<State, CallOutcome>>}
  */
 const UNTOLD = { canceled: 'unknown', failed: 'failed', rejected: 'failed' };
 
 /**
- * Reads what an agent says of the work of a task.
+ * Reads an agent's report on the work of a task.
  * @param {State} state
  * @param {Message} [message] of its status
  * @returns {{ outcome?: CallOutcome, report?: unknown, progress?: any }}

@@ -1,4 +1,4 @@
-/** Ms before something that failed is tried again. */
+/** Ms to wait before a failed operation is tried again. */
 export const RETRY = 100;
 
 /**

@@ -1,15 +1,14 @@
 /**
  * A2A over a Transport (js/transports/transport.js): a port, a window, a socket. Over HTTP the
- * connection tells which answers belong to which request. Here the client gives each request a
- * stream with a name of its own.
+ * connection matches answers to requests; here the client names a stream for each request.
  *
- * The client says:
+ * The client sends:
  * - `{ type: REQUEST, stream, version, request, extensions? }`: a JSON-RPC request; `version` is
  *   its `A2A-Version`, `extensions` the URIs of its `A2A-Extensions`
- * - `{ type: CARD, stream, version }`: asks for the agent card
+ * - `{ type: CARD, stream, version }`: requests the agent card
  * - `{ type: LEAVE, stream }`: stops reading the stream; its task goes on
  *
- * The agent says:
+ * The agent sends:
  * - `{ type: RESULT, stream, result, extensions? }`: a JSON-RPC response, or the card; may be
  *   repeated
  * - `{ type: END, stream }`: ends the stream
@@ -29,9 +28,9 @@ const LEAVE = 'a2a/leave';
 const RESULT = 'a2a/result';
 const END = 'a2a/end';
 
-/** At most so many extensions of a message or a card are read. */
+/** Extensions of a message or a card that are read at most. */
 export const MAX_EXTENSIONS = 64;
-/** At most so many streams and requests of one peer are open at once. */
+/** Streams and requests of one peer that may be open at once. */
 const MAX_STREAMS = 4096;
 /** Characters of a stream's name, which is stored while the stream is open. */
 const MAX_NAME_LENGTH = 256;
@@ -46,7 +45,7 @@ const urisOf = (message) =>
 // --- The client's side ---------------------------------------------------------------------------
 
 /**
- * @param {Transport} transport used by nobody else from now on
+ * @param {Transport} transport reserved for this connection from now on
  * @param {{ queue: number, body: number }} limits
  * @returns {Binding}
  */
@@ -120,12 +119,12 @@ export function portConnection(transport, limits) {
 /** @typedef {ReturnType<typeof queueResponses>} QueuedResponses */
 
 /**
- * Responses that come by themselves.
- * @param {number} limit of those that wait to be read: with more they are closed
+ * A queue of responses that are pushed by their source.
+ * @param {number} limit of unread responses: beyond it, the queue is closed
  * @param {() => void} leave
  */
 export function queueResponses(limit, leave) {
-  /** What was not read yet: each gives a response, or throws. @type {(() => unknown)[]} */
+  /** Unread responses: each function returns one, or throws. @type {(() => unknown)[]} */
   const ready = [];
   /** Resolves the promise of a waiting `next`. */
   let wake = () => {};
@@ -148,7 +147,7 @@ export function queueResponses(limit, leave) {
       wake();
     },
     /**
-     * Reading fails once the responses before are read.
+     * Reading fails after the queued responses are read.
      * @param {AbpError} error
      */
     fail(error) {
@@ -165,11 +164,11 @@ export function queueResponses(limit, leave) {
 
 // --- The agent's side ----------------------------------------------------------------------------
 
-/** @typedef {Reply & { leave: () => void }} PortReply `leave` is called when its reader has gone */
+/** @typedef {Reply & { leave: () => void }} PortReply `leave` is called when the reader has gone */
 
 /**
  * @param {Transport} transport
- * @param {Map<unknown, PortReply>} replies that are open
+ * @param {Map<unknown, PortReply>} replies the open ones
  * @param {string | number} stream
  */
 function openReply(transport, replies, stream) {
@@ -211,7 +210,7 @@ function openReply(transport, replies, stream) {
 /**
  * @param {import('./server.js').TaskServer} server
  * @param {Transport} transport
- * @param {unknown} user who is at its other end
+ * @param {unknown} user the user at the other end
  * @returns {() => void} stops
  */
 export function serveTransport(server, transport, user) {
@@ -224,7 +223,7 @@ export function serveTransport(server, transport, user) {
     if (!named && typeof stream !== 'number') return;
     if (type === LEAVE) replies.get(stream)?.leave();
     if (type !== CARD && type !== REQUEST) return;
-    // What cannot be sent is lost, and nobody else hears of it.
+    // A message that cannot be sent is lost; other streams are not affected.
     if (replies.has(stream) || replies.size >= MAX_STREAMS)
       return void safely(() => transport.post({ type: END, stream }));
     const reply = openReply(transport, replies, stream);
@@ -251,9 +250,9 @@ export function serveTransport(server, transport, user) {
 }
 
 /**
- * A request as text, or why it cannot be one: structured clone carries more than JSON does.
+ * A request as text, or the reason why it is not valid: structured clone carries more than JSON.
  * @param {unknown} request
- * @param {number} longest characters of it
+ * @param {number} longest in characters
  * @returns {string | [reason: string, message: string]}
  */
 function readRequest(request, longest) {

@@ -1,26 +1,26 @@
-/** Why an agent does not do what a request asks for. */
+/** Reasons why an agent rejects a request. */
 import { E_LIMIT, AbpError } from 'abp-bridge/driver';
 
 /** @import { StoredTask } from './task.js' */
 
-/** ms after which a client that was refused may try again. */
+/** ms after which a client that was rejected may try again. */
 export const BUSY_FOR = 1000;
 
-/** Nothing has been done, and somewhere else, or later, it can be. */
+/** Nothing was done; the request can succeed elsewhere, or later. */
 export const away = () => new AbpError('UNAVAILABLE', 'The agent is closing', { retryable: true });
 
 /** @param {AbpError} error */
 export const isAway = ({ code }) => code === 'UNAVAILABLE';
 
-/** It may have been taken, and comes again without harm. */
+/** The message may have been accepted; sending it again does no harm. */
 export const again = () =>
   new AbpError('UNAVAILABLE', 'Nobody knows yet whether the message was taken: send it again', {
     retryable: true,
   });
 
 /**
- * Why no task is taken.
- * @param {number} [status] of the core, if it has refused it
+ * Why no task is accepted.
+ * @param {number} [status] of the core, if it rejected the task
  */
 export const refusal = (status = E_LIMIT) =>
   status === E_LIMIT
@@ -32,7 +32,7 @@ export const refusal = (status = E_LIMIT) =>
 
 /**
  * @param {StoredTask} task
- * @param {string} what cannot be done with it now
+ * @param {string} what the operation that is impossible in its state
  */
 export const unsupported = ({ id, state, terminal }, what) =>
   new AbpError(
@@ -43,7 +43,7 @@ export const unsupported = ({ id, state, terminal }, what) =>
   );
 
 /**
- * Whatever was thrown, as the client is told.
+ * The error to send to the client for any thrown value.
  * @param {unknown} error
  */
 export function asError(error) {

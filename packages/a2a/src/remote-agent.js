@@ -1,6 +1,6 @@
 /**
- * An agent as its client has found it: what its card says, requests to it, and the core's table of
- * the tasks that are streamed.
+ * A client's knowledge of an agent: its card, requests to it, and the core's table of the tasks
+ * that are streamed.
  */
 import { AbpError, firstOf, getOwn, textOf } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
@@ -15,22 +15,22 @@ import { TaskTable } from './tasks-core.js';
 /** @import { Dialect, Operation, Task } from './dialects.js' */
 /** @import { TaskStream } from './task-stream.js' */
 
-/** Interfaces of a card that are looked at. */
+/** Interfaces of a card that are read at most. */
 const MAX_INTERFACES = 64;
 
 /** @param {string} what */
 export const malformed = (what) =>
   new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is malformed`);
 
-/** A client makes another when the core has failed. */
+/** A client makes a new one when the core has failed. */
 export class RemoteAgent {
-  /** The streams that are open, by their tasks in the table. @type {Map<core.Task, TaskStream>} */
+  /** The open streams, by their tasks in the table. @type {Map<core.Task, TaskStream>} */
   #watched = new Map();
   #connection;
   #tenant;
   #repeats;
   #limits;
-  /** Requests and views so far, which are named by that. */
+  /** Number of requests and views so far, from which they get their names. */
   #named = 0;
 
   /**
@@ -40,12 +40,12 @@ export class RemoteAgent {
    * @param {object} client
    * @param {import('./client.js').ClientLimits} [client.limits] of the table
    * @param {(event: import('./dialects.js').Event) => void} client.onDropped
-   * @param {() => void} client.onFailure the core has failed
+   * @param {() => void} client.onFailure called when the core has failed
    */
   constructor(connection, card, limits, { limits: ofTable, onDropped, onFailure }) {
     const { dialect, tenant } = connection.use?.(card.interfaces) ?? card.interfaces[0];
     this.dialect = dialect;
-    /** Whether its card says that it streams; undefined without a card. */
+    /** True if its card offers streams; undefined without a card. */
     this.streaming = card.streaming;
     this.onDropped = onDropped;
     this.#connection = connection;
@@ -64,7 +64,7 @@ export class RemoteAgent {
   }
 
   /**
-   * Registers a stream for what is due to its task.
+   * Registers a stream to receive what becomes due for its task.
    * @param {TaskStream} stream
    */
   watch(stream) {
@@ -82,7 +82,7 @@ export class RemoteAgent {
 
   /**
    * The kind of a watch.
-   * @param {boolean} known whether its task's id is known, or only the message
+   * @param {boolean} known whether the task's id is known, or only the message
    */
   kind(known) {
     if (known) return core.WATCH_TASK | (this.dialect.lasting ? core.WATCH_LASTING : 0);
@@ -169,19 +169,19 @@ export class RemoteAgent {
  */
 
 /**
- * What the card of an agent says.
+ * Reads an agent's card.
  * @param {unknown} card
  * @returns {{ interfaces: Spoken[], streaming?: boolean, repeats: boolean }} the interfaces that we
- *   speak, at least one, the preferred one first; and whether the agent recognises a message that
- *   comes again
+ *   speak, at least one, the preferred one first; and whether the agent recognises a repeated
+ *   message
  */
 export function readCard(card) {
   const capabilities = getOwn(card, 'capabilities');
   const extensions = firstOf(getOwn(capabilities, 'extensions'), MAX_EXTENSIONS);
   const listed = getOwn(card, 'supportedInterfaces');
   const interfaces = Array.isArray(getOwn(card, 'interfaces'))
-    ? // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's
-      // own address.
+    ? // The URL in the gem's cards is typed by its author. The gem's clients use the card's own
+      // address.
       [{ dialect: DIALECTS.gem, rest: false }]
     : firstOf(Array.isArray(listed) ? listed : legacyInterfaces(card), MAX_INTERFACES).flatMap(
         spokenAt,
@@ -199,8 +199,8 @@ export function readCard(card) {
 }
 
 /**
- * @param {unknown} one of the interfaces of a card of 1.0
- * @returns {Spoken[]} none if we do not speak it
+ * @param {unknown} one one interface of a card of 1.0
+ * @returns {Spoken[]} empty if we do not speak it
  */
 function spokenAt(one) {
   const [version = ''] = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '') ?? [];
@@ -214,7 +214,7 @@ function spokenAt(one) {
 }
 
 /**
- * Those of a card of 0.3, as 1.0 writes them.
+ * The interfaces of a card of 0.3, in the form of 1.0.
  * @param {unknown} card
  */
 const legacyInterfaces = (card) =>

@@ -1,8 +1,8 @@
 /**
- * Messages that have been taken. A client that got no answer sends its message again, and is
- * answered as if it had asked once; another message under the same id is refused. The extension
- * says so in the card, and in the requests of those clients that rely on it. Others may give all of
- * their messages one id: theirs are recognised where the agent's option `repeats` says so.
+ * Messages that were accepted. A client that got no answer may send its message again, and gets the
+ * same answer; another message with the same id is rejected. An extension announces this in the
+ * card, and clients that rely on it declare it in their requests. Other clients may give all their
+ * messages one id: their messages are recognised only with the agent's option `repeats`.
  */
 import { digestOf, hashOf, safely } from 'abp-bridge/driver';
 import { invalid } from './requests.js';
@@ -11,25 +11,25 @@ import { invalid } from './requests.js';
 /** @import { RequestInfo } from './task.js' */
 
 /**
- * What became of a message: the id of its task, or the message that answered it.
+ * The result of a message: the id of its task, or the message that answered it.
  * @typedef {string | Message} Taken
  */
 
 /**
- * What tells a message from others, the same in every process: digests of who sent it under which
- * id, and of what it says.
+ * The identity of a message, the same in every process: digests of its sender and id, and of its
+ * content.
  * @typedef {{ name: string, digest: string }} Mark
  */
 
-/** Messages that are recognised, the latest ones, and characters of what is kept of them. */
+/** Number of the latest messages that are recognised, and characters stored for them. */
 const MAX_MESSAGES = 8192;
 const MAX_SIZE = 1 << 24;
 
 /**
- * Reads a message as it came: later it is given a task and a context.
+ * Reads a message as received, before it gets a task and a context.
  * @param {Message} message
  * @param {RequestInfo} info of its request
- * @returns {Promise<Mark | undefined>} undefined if its sender has no name, that is, a user who
+ * @returns {Promise<Mark | undefined>} undefined if its sender cannot be identified: a user that
  *   cannot be printed
  */
 export async function markOf({ messageId, ...content }, { tenant, user, metadata }) {
@@ -41,7 +41,7 @@ export async function markOf({ messageId, ...content }, { tenant, user, metadata
 }
 
 /**
- * Some clients write what they leave out as empty.
+ * Some clients send omitted members as empty values.
  * @param {object} content
  */
 const withoutEmpty = (content) =>
@@ -49,24 +49,24 @@ const withoutEmpty = (content) =>
     Object.entries(content).filter(([, one]) => one !== '' && !(Array.isArray(one) && !one.length)),
   );
 
-/** The error for a message whose id was that of another. */
+/** The error for a message with the id of another. */
 export const reused = () =>
   invalid('message.messageId', 'was used for another message: each needs an id of its own');
 
 /**
- * What no log says of messages: what becomes of those that are on their way, what those were
- * answered that have no task, and that one was taken whose task is forgotten.
+ * Results of messages that are in no log: of those in progress, those answered by a message, and
+ * those whose task is forgotten.
  */
 export class Repeats {
   /**
-   * By their names, the earliest first.
+   * By name, the earliest first.
    * @type {Map<string, { taken: Promise<Taken>, digest: string, size: number }>}
    */
   #messages = new Map();
   #size = 0;
 
   /**
-   * What became of a message, if it has come before. Throws if another has come under its id.
+   * The result of a message that was received before. Throws if its id belongs to another message.
    * @param {Mark} mark
    */
   get({ name, digest }) {
@@ -77,7 +77,7 @@ export class Repeats {
 
   /**
    * @param {Mark} mark
-   * @param {Promise<Taken>} taken rejects if the message is refused, which is not remembered
+   * @param {Promise<Taken>} taken rejects if the message is rejected; then it is not remembered
    */
   add({ name, digest }, taken) {
     const one = { taken, digest, size: 0 };

@@ -1,4 +1,4 @@
-/** Answers of an A2A agent: where they go, and the events of streams. */
+/** Answers of an A2A agent: their destinations, and the events of streams. */
 import { AbpError, safely, toErrorObject } from 'abp-bridge/driver';
 import { printError } from './dialects.js';
 
@@ -14,18 +14,18 @@ import { printError } from './dialects.js';
  * @typedef {object} Reply
  * @property {(response: object) => void} answer sends one JSON-RPC response, which is the whole
  *   answer
- * @property {(streams?: boolean) => void} [wait] announces that the answer, or the stream, takes
- *   its time
- * @property {(ms: number) => void} [unavailable] the answer, an error, is that of a server which is
- *   away for as long
+ * @property {(streams?: boolean) => void} [wait] announces that the answer, or the stream, will
+ *   take long
+ * @property {(ms: number) => void} [unavailable] the answer is an error, and the server is away for
+ *   this time
  * @property {() => void} open begins a stream
  * @property {(head: object, body: Printed, failed?: boolean, number?: string) => void} event sends
  *   one JSON-RPC response in the stream: its first members, and its result, or its error if it
- *   `failed`; with a number, from which a reader can go on
+ *   `failed`; a number lets a reader resume after it
  * @property {() => Promise<void>} [room] resolves when the reader has read most of what was sent,
  *   or has left
  * @property {() => void} end ends the stream
- * @property {string[]} extensions those that the request and the agent have in common; set before
+ * @property {string[]} extensions that the request and the agent have in common; set before
  *   anything is sent
  * @property {boolean} left whether the reader has gone
  * @property {undefined | (() => void)} onLeave called when the reader goes
@@ -36,7 +36,7 @@ import { printError } from './dialects.js';
  * @typedef {object} Caller
  * @property {string} [version] the `A2A-Version`
  * @property {Record<string, string>} headers with names in lower case; empty without HTTP
- * @property {unknown} user set by whatever authenticated the request
+ * @property {unknown} user set by the authentication of the request
  * @property {string[]} extensions URIs that the client declared
  */
 
@@ -47,7 +47,7 @@ export class PrintedEvent {
 
   /**
    * @param {Event} event
-   * @param {string} [number] behind which a reader can go on
+   * @param {string} [number] from which a reader can resume
    */
   constructor(event, number) {
     this.event = event;
@@ -114,7 +114,7 @@ export class Stream {
 }
 
 /**
- * The error in place of an event that cannot be sent.
+ * The error that replaces an event which cannot be sent.
  * @param {unknown} thrown
  */
 export const unsendable = (thrown) =>

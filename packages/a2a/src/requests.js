@@ -1,6 +1,6 @@
 /**
- * Reads the requests that an A2A agent receives, and refuses invalid ones: what is wrong is said of
- * the field that it is wrong with.
+ * Reads the requests that an A2A agent receives, and rejects invalid ones with an error that names
+ * the invalid field.
  */
 import { AbpError, getOwn, isObject, requireBounded, textOf } from 'abp-bridge/driver';
 import { DIALECTS, getField, printError, readMessage } from './dialects.js';
@@ -10,7 +10,7 @@ import { newId } from './ids.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { RequestInfo, StoredTask } from './task.js' */
 
-/** How deep a request may be nested. Deeper ones could be parsed, but not printed again. */
+/** Maximum nesting of a request. A deeper one could be parsed, but not printed again. */
 const MAX_DEPTH = 100;
 
 /**
@@ -54,7 +54,7 @@ export function check(request, version) {
 export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
 
 /**
- * The tasks that a request may be about.
+ * The tasks that a request may refer to.
  * @param {unknown} params
  * @returns {Set<unknown>}
  */
@@ -81,7 +81,7 @@ export function historyOf({ id, contextId, status, artifacts, history }, asked) 
 export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
 
 /**
- * Refuses a request that could not be read.
+ * Rejects a request that could not be read.
  * @param {Reply} reply
  * @param {string | undefined} version
  * @param {string} reason
@@ -105,7 +105,7 @@ export const invalid = (field, why) =>
 const isRecord = (value) => isObject(value) && !Array.isArray(value);
 
 /**
- * What a field may hold: a test, and what it is called.
+ * The test for each kind of field, and the name of the kind.
  * @type {Record<'text' | 'flag' | 'record' | 'records' | 'texts', [(value: unknown) => boolean,
  *   string]>}
  */
@@ -121,9 +121,9 @@ const KINDS = {
 };
 
 /**
- * Throws unless each of the fields is absent, null, or what it is to be.
+ * Throws unless each of the fields is absent, null, or of its kind.
  * @param {unknown} object
- * @param {string} at where the object is
+ * @param {string} at the object's path
  * @param {Record<string, keyof typeof KINDS>} fields
  */
 export function checkFields(object, at, fields) {
@@ -157,7 +157,7 @@ const CONFIGURATION = {
 };
 const ROLES = ['user', 'agent', 'ROLE_USER', 'ROLE_AGENT', 1, 2];
 const CONTENTS = ['text', 'raw', 'url', 'data'];
-/** What 0.3 calls a part's content. */
+/** The names of a part's content in 0.3. */
 const PART_KINDS = ['text', 'file', 'data'];
 const BASE64 = /^[\w+/-]*={0,2}$/;
 
@@ -189,7 +189,7 @@ function checkPart(part, at) {
 }
 
 /**
- * The message of a request.
+ * Reads the message of a request.
  * @param {unknown} params
  * @param {Dialect} dialect
  * @param {boolean} pushes whether the agent sends push notifications
@@ -214,14 +214,14 @@ export function readSend(params, dialect, pushes) {
   const message = readMessage(given);
   const answers = dialect.answers(params);
   if (typeof answers === 'string' && answers) message.taskId = answers;
-  // The gem makes one up.
+  // The gem generates one.
   if (!message.messageId && dialect === DIALECTS.gem) message.messageId = newId();
   if (!message.messageId) throw invalid('message.messageId', 'is required');
   return message;
 }
 
 /**
- * What a message says of push notifications, or undefined.
+ * The push configuration in a message, or undefined.
  * @param {unknown} configuration
  * @returns {unknown}
  */
@@ -231,7 +231,7 @@ export const pushOf = (configuration) =>
   undefined;
 
 /**
- * How many messages of a task are asked for; undefined for all.
+ * The number of requested messages of a task's history; undefined for all.
  * @param {unknown} asked
  * @returns {number | undefined}
  */
@@ -262,7 +262,7 @@ export function checkExtensions(extensions, info, params) {
 }
 
 /**
- * What an executor and a hook learn of a request.
+ * The request as an executor and a hook see it.
  * @param {Caller} caller
  * @param {unknown} params
  * @param {{ uri: string }[]} extensions of the card

@@ -1,8 +1,7 @@
 /**
  * The HTTP+JSON binding of A2A 1.0, at both ends: a method and a path for each JSON-RPC request, a
  * status and a body for its response. The paths are those of the `google.api.http` annotations in
- * the protocol's a2a.proto. What precedes them (the path that the agent is mounted at, a tenant) is
- * ignored.
+ * the protocol's a2a.proto. A prefix (the path that the agent is mounted at, a tenant) is ignored.
  */
 import { AbpError, getOwn } from 'abp-bridge/driver';
 import { DIALECTS } from './dialects.js';
@@ -11,8 +10,8 @@ const { methods, codes } = DIALECTS['1.0'];
 const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs';
 
 /**
- * Clients ask by the first of a method. What `{id}` stands for has no colon, and `{+id}` may have
- * one.
+ * Clients use the first route of a method. `{id}` stands for a text without a colon, `{+id}` may
+ * contain colons.
  */
 const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
   ['POST', '/message:send', methods.send],
@@ -33,7 +32,7 @@ const ROUTES = /** @type {[verb: string, path: string, method: string][]} */ ([
 });
 
 /**
- * The URIs in a header that names extensions.
+ * The URIs in an extensions header.
  * @param {string} [header]
  */
 export const urisIn = (header = '') =>
@@ -48,8 +47,8 @@ export const urisIn = (header = '') =>
  * The JSON-RPC request, or undefined if the path does not belong to this binding.
  * @param {string} verb
  * @param {string} path
- * @param {boolean} shared whether others serve paths beside ours, so that nothing may precede a
- *   path
+ * @param {boolean} shared whether other handlers serve further paths, so that a path may have no
+ *   prefix
  * @param {(tenant: string) => boolean} hasTenant
  * @returns {{ method: string, params: Record<string, unknown> } | undefined}
  */
@@ -58,7 +57,7 @@ export function routeOf(verb, path, shared, hasTenant) {
     const found = verb === asked && pattern.exec(path);
     if (!found) continue;
     try {
-      // What precedes is the path that the agent is mounted at, and a tenant.
+      // The prefix is the path that the agent is mounted at, and a tenant.
       const before = path.slice(0, found.index);
       const tenant = decodeURIComponent(before.slice(before.lastIndexOf('/') + 1));
       const known = tenant !== '' && hasTenant(tenant);
@@ -76,7 +75,7 @@ export function routeOf(verb, path, shared, hasTenant) {
 }
 
 /**
- * Whether a path looks like one of this binding, so that a request to it is none of JSON-RPC.
+ * True if a path looks like one of this binding, so that a request to it is not JSON-RPC.
  * @param {string} path
  */
 export const looksLikeRoute = (path) => /\/(?:message|tasks\/[^/:]*):[^/]*$/.test(path);
@@ -84,7 +83,7 @@ export const looksLikeRoute = (path) => /\/(?:message|tasks\/[^/:]*):[^/]*$/.tes
 const NUMBERS = new Set(['historyLength', 'pageSize']);
 
 /**
- * The parameters in a query, with numbers and booleans as such.
+ * The parameters in a query, with numbers and booleans converted.
  * @param {URLSearchParams} query
  */
 export const readQuery = (query) =>
@@ -100,8 +99,7 @@ export const readQuery = (query) =>
   );
 
 /**
- * The HTTP status and the gRPC status by JSON-RPC code. Codes that are not listed are faults of the
- * server.
+ * The HTTP status and the gRPC status by JSON-RPC code. Other codes are errors of the server.
  */
 const STATUS = new Map(
   /** @type {[string, number, string][]} */ ([
@@ -143,7 +141,7 @@ export function errorBody({ code: number, message, data = [] }, status) {
  *   URL
  */
 export function restRequest({ method, params: { tenant, ...rest } }) {
-  // Without an id the path would name the list of tasks.
+  // Without an id the path would be that of the list of tasks.
   if (rest.id === '') throw new AbpError('INVALID_PARAMS', 'Task ID is required');
   const route = ROUTES.find((one) => one.method === method);
   const { verb, path } = /** @type {(typeof ROUTES)[number]} */ (route);
@@ -170,7 +168,7 @@ export function restResponse(body) {
   if (!error) return { result: body };
   const data = getOwn(error, 'details');
   const reason = getOwn(getOwn(data, '0'), 'reason');
-  // The code in the body is HTTP's status, which several errors share.
+  // The code in the body is the HTTP status, which several errors share.
   const known = typeof reason === 'string' ? getOwn(codes, reason) : undefined;
   const code = known ?? getOwn(error, 'code');
   return { error: { code, message: getOwn(error, 'message'), data } };

@@ -1,6 +1,6 @@
 /**
- * Runs of the executor. What an executor says is measured here, and decided by the owner of its
- * task, in the core; what became of a run is told to the owner.
+ * Runs of the executor. Limits what an executor emits, passes it to the owner of the task, for
+ * which the core decides, and reports the end of each run to the owner.
  */
 import {
   LIMITS,
@@ -30,7 +30,7 @@ import { ended } from './tasks-core.js';
 export class Runs {
   /** @type {Set<ExecutorContext>} */
   #running = new Set();
-  /** Called when none is left. */
+  /** Called when the last executor has returned. */
   #onIdle = () => {};
   #parts;
 
@@ -39,13 +39,13 @@ export class Runs {
     this.#parts = parts;
   }
 
-  /** How many executors run whose task has ended. */
+  /** Number of running executors whose task has ended. */
   get late() {
     return [...this.#running].filter(({ task }) => task.terminal).length;
   }
 
   /**
-   * Resolves when no executor runs, or when the time is over.
+   * Resolves when no executor runs, or after a time.
    * @param {number} ms
    */
   async idle(ms) {
@@ -57,7 +57,7 @@ export class Runs {
   /**
    * Runs the executor for one message.
    * @param {Entry} entry
-   * @param {Owner} owner of the task: what it decides is stored before it is told
+   * @param {Owner} owner of the task: stores its decisions before they are sent
    * @param {Required<Prompt>} prompt
    */
   async run(entry, owner, prompt) {
@@ -74,17 +74,17 @@ export class Runs {
       if (owner.table.begin(owner.handle) < 0) throw context.signal.reason;
     };
     const work = async () => {
-      // The state of the run is told before it says anything.
+      // The state of the run is emitted before anything else.
       await Promise.resolve();
-      // Of a generator no line runs before its first chunk is taken.
+      // A generator runs no line before its first chunk is requested.
       const isLazy = isGenerator(agent.execute);
       if (!isLazy) begin();
       const given = await agent.execute(context);
-      // Loaded on demand: most executors return nothing, or what an emit has returned.
+      // Loaded on demand: most executors return nothing, or the result of an emit.
       if (given !== undefined && given !== null && typeof given !== 'boolean') {
-        const { tellReturned } = await import('./chunks.js');
+        const { emitReturned } = await import('./chunks.js');
         if (isLazy) begin();
-        await tellReturned(context, given);
+        await emitReturned(context, given);
       }
     };
     let failure;
@@ -95,21 +95,21 @@ export class Runs {
     } catch (error) {
       how = returnOf(error);
       span?.failed(error);
-      failure = { reported: core.TASK_FAILED, status: statusOf(task, wordsOf(error)) };
+      failure = { reported: core.TASK_FAILED, status: statusOf(task, messageFor(error)) };
     }
     owner.returned(context, run, how, failure);
     this.#running.delete(context);
     if (this.#running.size === 0) this.#onIdle();
     if (!span) return;
-    // The state is told when it is stored, if it ever is.
+    // The span ends when the state is stored, if it ever is.
     await owner.flushed().catch(() => {});
     span.end();
   }
 }
 
 /**
- * What an executor is given. Its methods may be taken out of it:
- * `execute({ signal, emitArtifact })`.
+ * The argument of an executor. Its methods can be destructured: `execute({ signal, emitArtifact
+ * })`.
  */
 export class ExecutorContext {
   #parts;
@@ -118,10 +118,10 @@ export class ExecutorContext {
   /** The number of the run. */
   #run;
   #controller = new AbortController();
-  /** Aborted when the task is cancelled, or when another message has taken over. */
+  /** Aborted when the task is cancelled, or when a newer message has taken over. */
   signal = this.#controller.signal;
   /**
-   * Whether another message has taken over.
+   * True if a newer message has taken over.
    * @internal
    */
   replaced = false;
@@ -139,22 +139,22 @@ export class ExecutorContext {
     this.#owner = owner;
     this.#run = run;
     /**
-     * The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only.
+     * The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. Read-only.
      */
     this.task = entry.task;
-    /** The message that this run is to answer. */
+    /** The message that this run answers. */
     this.message = prompt;
     /**
-     * The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`,
+     * The request with the message: `user`, `headers`, `metadata`, `acceptedOutputModes`,
      * `extensions`, `version`.
      */
     this.request = info;
     /**
-     * How often this message was worked on: more than 1 where a `store` runs tasks again whose
+     * Number of the attempt at this message: more than 1 if a `store` runs a task again whose
      * process is gone.
      */
     this.attempt = entry.replica.run?.attempt ?? 0;
-    // For a pool that has this signal's work.
+    // For a pool that gets this signal with its work.
     /** @type {any} */ (globalThis)[LIMITS]?.set(this.signal, { grace: parts.grace });
     // An earlier run may have left artifacts, to which this one can add.
     for (const { artifactId } of entry.task.artifacts)
@@ -170,27 +170,27 @@ export class ExecutorContext {
   }
 
   /**
-   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told
-   * any more.
+   * Sets the state of the task. After a terminal state, whatever its source, nothing is sent any
+   * more.
    * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
-   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with
-   *   it
-   * @returns {boolean} whether it was told
+   * @param {string | { parts: Part[], metadata?: Metadata }} [message] for the client, with the
+   *   state
+   * @returns {boolean} whether it was accepted
    */
   emitStatus = (state, message) => {
-    // A number is a state on the wire only: here it would be progress of a wrong form.
+    // A number is a state on the wire only: here it would be malformed progress.
     const reported = readState(textOf(state));
     if (!reported) throw new TypeError(`"${state}" is not a task state`);
     const silent = message === undefined || message === null;
     const status = silent ? {} : statusOf(this.task, message);
     const { table, handle } = this.#owner;
-    // What ends a task is always taken.
+    // A terminal state is always accepted.
     if (!ended(reported)) this.#requireQueues();
     if (status.message) {
       const [{ text = '' }] = status.message.parts;
-      if (reported === core.TASK_WORKING && text) this.#say({ progress: { message: text } });
+      if (reported === core.TASK_WORKING && text) this.#record({ progress: { message: text } });
       const { length } = JSON.stringify(status.message);
-      // Earlier messages make room for it in its task.
+      // Earlier messages are dropped to make room for it in its task.
       this.#requireRoom(this.task.artifactsSize + length, length);
     }
     const verdict = table.says(handle, this.#run, reported, silent ? 0 : core.TASK_NEWS);
@@ -199,16 +199,16 @@ export class ExecutorContext {
   };
 
   /**
-   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at
-   * most 4 KB. The latest is sent if the task does not complete.
+   * Records a report on the work: what was applied and what remains, in JSON of at most 4 KB. The
+   * latest report is sent if the task does not complete.
    * @param {unknown} report
    */
-  report = (report) => this.#say({ report: keptReport(report, 'execute') });
+  report = (report) => this.#record({ report: keptReport(report, 'execute') });
 
   /**
-   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and
-   * more may be emitted. Rejects with `ABORTED` when another process has taken the task: then
-   * nothing of it will be.
+   * Resolves when everything emitted so far is stored (without a `store`, at once) and more may be
+   * emitted. Rejects with `ABORTED` when another process has taken the task: then nothing more of
+   * it will be stored.
    */
   flushed = async () => {
     const { logs, pushes } = this.#parts;
@@ -222,9 +222,9 @@ export class ExecutorContext {
    * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string,
    *   metadata?: Metadata,
    *   extensions?: string[] }} artifact without an id it is a new one
-   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends
-   *   the artifact
-   * @returns {boolean} whether it was told
+   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` marks the end of the
+   *   artifact
+   * @returns {boolean} whether it was accepted
    */
   emitArtifact = (artifact, { append = false, lastChunk: last = false } = {}) => {
     const { value, size } = plain({ ...artifact });
@@ -247,10 +247,10 @@ export class ExecutorContext {
   };
 
   /**
-   * Of the work, unless another run has taken over.
+   * Records a statement on the work, unless a newer run has taken over.
    * @param {import('./outcome.js').Said} said
    */
-  #say(said) {
+  #record(said) {
     if (this.#owner.context === this) this.#owner.said = { ...this.#owner.said, ...said };
   }
 
@@ -262,14 +262,14 @@ export class ExecutorContext {
   }
 
   /**
-   * Throws if its task, or all tasks, become longer than they may be.
-   * @param {number} size characters of the task then
-   * @param {number} grows characters that are added
+   * Throws if its task, or all tasks together, would exceed their limit.
+   * @param {number} size characters of the task afterwards
+   * @param {number} grows additional characters
    */
   #requireRoom(size, grows) {
     const { shown } = this.#parts;
     const { maxTask } = this.#parts.limits;
-    // Of a task that has ended nothing more is stored.
+    // Nothing more is stored of a task that has ended.
     if (this.task.terminal) return;
     if (size > maxTask) throw new RangeError(`The task would be longer than ${maxTask} characters`);
     if (!shown.makeRoom(grows))
@@ -283,17 +283,17 @@ export class ExecutorContext {
  */
 function returnOf(thrown) {
   const outcome = safely(() => thrown.outcome, undefined);
-  // What a call of the executor's own may still do, such as one to a pool whose worker died, the
-  // core does not know.
+  // The executor's own call may still run, for example in a pool whose worker died; the core cannot
+  // know.
   if (outcome === 'unknown' || outcome === 'running') return core.TASK_UNSURE;
   return saysCancelled(thrown) ? core.TASK_STOPPED : core.TASK_THREW;
 }
 
 /**
- * What a client is told: what is not meant for it may say more than it is to know.
+ * The message for the client. Other errors than AbpErrors may contain details that it must not see.
  * @param {unknown} thrown
  */
-function wordsOf(thrown) {
+function messageFor(thrown) {
   if (isErrorObject(thrown)) return toErrorObject(thrown).message;
   if (!saysCancelled(thrown)) reportError(thrown);
   return 'The agent failed to execute the task';

@@ -1,4 +1,4 @@
-/** An A2A agent: its doors, its options, and how it begins and ends. */
+/** An A2A agent: its interfaces, its options, its start and its end. */
 import { AbpError, isRecord, loadOnce, milliseconds, mistyped, requireOf } from 'abp-bridge/driver';
 import { Backlog } from './backlog.js';
 import { printCard } from './card.js';
@@ -23,50 +23,50 @@ import { ready } from './tasks-core.js';
 /** @import { RequestInfo, Said, StoredTask } from './task.js' */
 
 /**
- * @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do
- *   with an existing task
+ * @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access the operation of a request on
+ *   an existing task
  */
 
 /**
  * @typedef {object} TaskServerOptions Each is optional and has a default.
- * @property {number} [grace] how long a cancel waits for the executor to say how its task ended, in
- *   ms; with 0 the task is canceled at once, whatever the executor does (0)
+ * @property {number} [grace] ms that a cancel waits for the executor to decide how its task ends;
+ *   with 0 the task is canceled at once, whatever the executor does (0)
  * @property {number} [maxRequest] characters of a request (4194304)
- * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; one that has
- *   more is cut off, and its task goes on (4194304)
- * @property {number} [maxBacklog] bytes that may wait for all readers; then whoever has waited
- *   longest is cut off (268435456)
- * @property {number} [keepAlive] ms between signs of life in an answer that takes its time, for
- *   those who end silent connections; 0 is none (15000)
- * @property {number} [replyTimeout] ms for the agent's `reply`; 0 is for ever (60000)
- * @property {boolean} [repeats] whether a message that comes again from its user is taken once,
- *   also if its client does not declare the extension for that; its clients must give each message
- *   an id of its own (false)
- * @property {string[] | '*'} [origins] whose pages may ask, over HTTP (none but the agent's own)
- * @property {string[] | '*'} [hosts] under which names the agent is asked over HTTP, with a port or
- *   without; by default those of this machine where it is asked at a loopback address, and any name
- *   elsewhere
- * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo)
- *   => boolean | Promise<boolean>} [authorize] whether a request may do that to a task. Only
- *   `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
+ * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; a reader with
+ *   more is disconnected, and its task goes on (4194304)
+ * @property {number} [maxBacklog] bytes that may wait for all readers; above it, the reader that
+ *   has waited longest is disconnected (268435456)
+ * @property {number} [keepAlive] ms between signs of life in a slow answer, for proxies that end
+ *   silent connections; 0 for none (15000)
+ * @property {number} [replyTimeout] ms for the agent's `reply`; 0 for no limit (60000)
+ * @property {boolean} [repeats] whether a message that its user sends again is accepted once even
+ *   if the client does not declare the extension for that; clients must then give each message an
+ *   id of its own (false)
+ * @property {string[] | '*'} [origins] whose pages may send requests over HTTP (only the agent's
+ *   own)
+ * @property {string[] | '*'} [hosts] accepted host names of the agent over HTTP, with or without a
+ *   port (names of this machine for requests to a loopback address, any name for others)
+ * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) =>
+ *   boolean | Promise<boolean>} [authorize] whether a request may access a task in that way. Only
+ *   `true`, or a promise of it, permits; otherwise the task is not found (everything is permitted)
  * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers
  *   and messages
  * @property {import('./store/push.js').Push} [push] sends push notifications, by
- *   `pushNotifications` of `@abp-bridge/a2a-store` (they are refused)
+ *   `pushNotifications` of `@abp-bridge/a2a-store` (requests for them are rejected)
  * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by
  *   `openTelemetry` of `@abp-bridge/a2a-store` (none)
- * @property {import('./store/index.js').TaskStore} [store] where tasks are kept that outlive the
- *   process, by `taskStore` of `@abp-bridge/a2a-store` (in memory, and they end with the process)
+ * @property {import('./store/index.js').TaskStore} [store] stores tasks that outlive the process,
+ *   by `taskStore` of `@abp-bridge/a2a-store` (tasks are in memory, and end with the process)
  */
 
 /**
- * @typedef {object} ServerLimits What a server allows its clients.
+ * @typedef {object} ServerLimits Limits of a server for its clients.
  * @property {number} [maxTask] characters of a task: its artifacts and its messages, as JSON
  *   (67108864)
  * @property {number} [maxStored] characters of all tasks; finished ones are forgotten to make room
  *   (268435456)
- * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it is longer
- *   (67108864)
+ * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it exceeds
+ *   them (67108864)
  */
 
 /** Defaults of TaskServerOptions. */
@@ -81,7 +81,7 @@ const DEFAULTS = {
 const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 << 20 };
 
 /**
- * What the parts of an agent have of each other. `phase` says how far its end is.
+ * The parts of an agent, for each other. `phase` says how far its end has progressed.
  * @typedef {object} Parts
  * @property {Agent} agent
  * @property {TaskServerOptions & typeof DEFAULTS} options
@@ -105,7 +105,7 @@ export class TaskServer {
   #pushes;
   /** @type {Reports | undefined} */
   #reports;
-  /** What it works with, when the core is there. @type {Parts | undefined} */
+  /** The parts, once the core is loaded. @type {Parts | undefined} */
   #parts;
   #phase = { draining: false, closed: false };
   /** @type {Date | undefined} */
@@ -133,46 +133,45 @@ export class TaskServer {
       replyTimeout: milliseconds(given.replyTimeout),
     };
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
-    // Their types are for those who use the package: they need not know what an agent and these say
-    // to each other.
+    // Their public types hide the interface between them and an agent.
     const { push, telemetry } = /** @type {any} */ (options);
     this.#pushes = push?.attach(options.store !== undefined);
     this.#reports = telemetry?.attach(() => this.counters);
 
     const http = { ...this.#options, backlog: new Backlog(given.maxBacklog) };
     /**
-     * A listener for `http.createServer`, and middleware for Express: what is not A2A goes to
-     * `next`. Authentication that runs before it sets `user` on the request.
+     * A listener for `http.createServer`, and middleware for Express: passes requests other than
+     * A2A to `next`. Authentication that runs before it sets `user` on the request.
      */
     this.handle = httpListener(this, http);
     /**
      * For servers in the style of `fetch`: Hono, a service worker.
      * @param {Request} request
-     * @param {{ user?: unknown }} [by] the sender, if it is authenticated
+     * @param {{ user?: unknown }} [by] the sender, if authenticated
      * @returns {Promise<Response>}
      */
     this.fetch = (request, { user } = {}) => respond(this, request, http, user);
-    // What others have left is taken before somebody asks.
+    // Tasks that other processes left are taken over before the first request.
     if (options.store) this.#whenReady().catch(() => {});
   }
 
   /**
    * Serves the peer of a transport: a port, a window, a socket. See packages/a2a/src/port.js.
    * @param {import('abp-bridge/driver').Transport} transport
-   * @param {{ user?: unknown }} [by] the peer, if it is authenticated
+   * @param {{ user?: unknown }} [by] the peer, if authenticated
    * @returns {() => void} stops serving it; the tasks go on
    */
   serve(transport, { user } = {}) {
     return serveTransport(this, transport, user);
   }
 
-  /** At most so many characters of a request are read. */
+  /** Maximum characters of a request. */
   get maxRequest() {
     return this.#options.maxRequest;
   }
 
   /**
-   * Whether an interface of the card has this tenant.
+   * True if an interface of the card has this tenant.
    * @param {string} tenant
    */
   hasTenant(tenant) {
@@ -197,8 +196,7 @@ export class TaskServer {
   }
 
   /**
-   * Not before somebody asks: where a module is evaluated there may be neither randomness nor
-   * timers.
+   * Not before the first use: where a module is evaluated, randomness and timers may be missing.
    */
   #whenReady = loadOnce(async () => {
     await ready();
@@ -220,11 +218,11 @@ export class TaskServer {
   }
 
   /**
-   * Ends its work before the process ends: new tasks and new streams are refused with status 503
-   * and `Retry-After`, what runs is waited for, and then the agent closes. With a `store` its
-   * streams end at once, so that clients come back elsewhere, and what is aborted then goes to
-   * other processes.
-   * @param {{ ms?: number }} [options] how long running executors are waited for (30000)
+   * Ends its work before the process ends: rejects new tasks and streams with status 503 and
+   * `Retry-After`, waits for running executors, and then closes. With a `store` its streams end at
+   * once, so that clients resume elsewhere, and tasks that are aborted at the end go to other
+   * processes.
+   * @param {{ ms?: number }} [options] time to wait for running executors (30000)
    * @returns {Promise<void>} resolves when the agent is closed, and nothing more is stored
    */
   async drain({ ms = 30_000 } = {}) {
@@ -236,7 +234,7 @@ export class TaskServer {
     await logs?.close();
   }
 
-  /** Whether it has begun to close: for the answer to whoever asks if the process is ready. */
+  /** True if it has begun to close: for a readiness probe of the process. */
   get draining() {
     return this.#phase.draining || this.#phase.closed;
   }
@@ -246,8 +244,8 @@ export class TaskServer {
   }
 
   /**
-   * Cancels every task, ends every stream, and refuses further requests. Tasks of a `store` are not
-   * cancelled: other processes take them; `await drain({ ms: 0 })` says when they can.
+   * Cancels every task, ends every stream, and rejects further requests. Tasks of a `store` are not
+   * cancelled: other processes take them over; `await drain({ ms: 0 })` resolves when they can.
    */
   close() {
     this.#phase.closed = true;
@@ -263,9 +261,9 @@ export class TaskServer {
 
   /**
    * The agent card of a version.
-   * @param {import('./card.js').CardVersion | undefined} version the default is that which the
-   *   agent prefers
-   * @param {string} url the agent's URL, for interfaces that name none
+   * @param {import('./card.js').CardVersion | undefined} version default: the one that the agent
+   *   prefers
+   * @param {string} url the agent's URL, for interfaces without one
    */
   card(version, url) {
     return printCard(this.#agent.card, version, url, this.#pushes !== undefined);
@@ -276,7 +274,7 @@ export class TaskServer {
    * @param {string} text
    * @param {Caller} caller
    * @param {Reply} reply
-   * @param {(body: any) => object} [read] makes a JSON-RPC request of a body that is none
+   * @param {(body: any) => object} [read] converts a body to a JSON-RPC request
    */
   async receive(text, caller, reply, read = (body) => body) {
     const { version } = caller;
@@ -302,20 +300,19 @@ export class TaskServer {
 }
 
 /**
- * @typedef {object} Agent What the card says of an agent.
+ * @typedef {object} Agent The agent that a card describes.
  * @property {any} card the agent card: `name`, `description`, `version`, `skills`, `capabilities`,
- *   …, in the form of 1.0; where it names no interfaces and no `url`, it is given those that it was
- *   fetched from
+ *   …, in the form of 1.0; without interfaces and `url`, it gets those of the URL it was fetched
+ *   from
  * @property {(context: ExecutorContext) => unknown} execute works on a message. The task is
- *   `working` when it is called and `completed` when it returns, unless it said otherwise; what it
- *   throws makes the task `failed`. What it returns is an artifact: a text, a part, a list of
- *   these, or `{ parts, … }`. What it streams, by being a generator or returning an async iterable,
- *   are chunks of artifacts. Anything else but nothing makes the task `failed`
- * @property {(asked: { message: Message, request: RequestInfo, signal: AbortSignal }) => Said
- *   | undefined | null
- *   | Promise<Said | undefined | null>} [reply] answers a message that begins a task with another
- *   message instead; with `undefined` there is a task. What it throws is the error that the client
- *   gets. The signal fires when nobody waits for the reply any more
+ *   `working` when it is called and `completed` when it returns, unless it emits another state; if
+ *   it throws, the task is `failed`. It may return an artifact: a text, a part, a list of these, or
+ *   `{ parts, … }`. If it is a generator or returns an async iterable, the values are chunks of
+ *   artifacts. Any other return value makes the task `failed`
+ * @property {(asked: { message: Message, request: RequestInfo, signal: AbortSignal }) => Said |
+ *   undefined | null | Promise<Said | undefined | null>} [reply] answers a message that would begin
+ *   a task with another message instead; `undefined` begins the task. An error that it throws is
+ *   sent to the client. The signal fires when no client waits for the reply any more
  */
 
 /**
@@ -360,13 +357,13 @@ const OPTIONS = {
 const AGENT = { card: 'anything', execute: 'a function', reply: 'a function' };
 
 /**
- * Throws unless all options are what they are to be.
+ * Throws unless all options are valid.
  * @param {Agent} agent
  * @param {TaskServerOptions} options
  */
 function checkOptions(agent, options) {
   const who = 'createTaskServer';
-  // One that is of a class has members of its own.
+  // An instance of a class has further members.
   const { reply } = agent;
   if (isRecord(agent)) requireExactly(who, agent, AGENT);
   else if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);

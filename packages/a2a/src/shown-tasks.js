@@ -1,7 +1,7 @@
 /**
- * The tasks that an agent shows. What is stored of a task is told here, to all of its streams the
- * same. The core's table says what is told, and how long a task that has ended is remembered; if
- * all take too much room, it is forgotten earlier.
+ * The tasks that an agent shows: sends the stored events of a task to all of its streams. The
+ * core's table decides what is sent, and how long a task that has ended is remembered; if all tasks
+ * together take too much room, it is forgotten earlier.
  */
 import { abp } from 'abp-bridge/driver';
 import * as core from './tasks-boundary.js';
@@ -18,24 +18,24 @@ import { TaskTable, ended } from './tasks-core.js';
 /** @import { PushConfig } from './store/push.js' */
 /** @import { Replica } from './store/replica.js' */
 
-/** The verdict on a task that is lost, where the core does not say it any more. */
+/** The verdict on a lost task, if the core returns none. */
 const LOST = core.TASK_TELL | core.TASK_SETTLE | core.TASK_END;
 
 /**
- * A task, and who looks at it.
+ * A task and its readers.
  * @typedef {object} Entry
  * @property {TaskTable} table
  * @property {core.Task} handle
  * @property {StoredTask} task
- * @property {Replica} replica its log, as it is read
+ * @property {Replica} replica reads its log
  * @property {import('./dialects.js').Dialect} dialect of the message that began it
  * @property {Set<import('./reply.js').Stream>} streams
- * @property {Map<() => void, (error: unknown) => void>} waiting who waits for the task to settle,
- *   and how they are answered when it will not here
- * @property {Map<string, PushConfig>} pushes where its states are sent,
- *   by the ids that clients gave
+ * @property {Map<() => void, (error: unknown) => void>} waiting callbacks for when the task
+ *   settles, each with the one for an error if it will not settle here
+ * @property {Map<string, PushConfig>} pushes destinations of its states, by the ids that clients
+ *   gave
  * @property {number} counted the task's characters when it was last measured
- * @property {string} [number] of the latest event that was told, if a reader can go on behind it
+ * @property {string} [number] of the latest event that was sent, if a reader can resume after it
  */
 
 /**
@@ -50,7 +50,7 @@ export function endStreams({ streams }) {
 export class ShownTasks {
   /** @type {Map<number, Entry>} */
   #entries = new Map();
-  /** Those that have ended, the earliest first. @type {Set<Entry>} */
+  /** Tasks that have ended, the earliest first. @type {Set<Entry>} */
   #finished = new Set();
   #size = 0;
   #parts;
@@ -72,7 +72,7 @@ export class ShownTasks {
         this.table = this.#newTable();
         this.#parts.logs.reset();
         for (const entry of entries) {
-          // Whoever reads what is stored comes back.
+          // A reader of a stored task resumes elsewhere.
           endStreams(entry);
           this.drop(entry);
         }
@@ -89,7 +89,7 @@ export class ShownTasks {
     return this.#entries.get(this.table.find(id));
   }
 
-  // --- What a log says ---------------------------------------------------------------------------
+  // --- Events of a log ---------------------------------------------------------------------------
 
   /**
    * Shows a task.
@@ -121,12 +121,12 @@ export class ShownTasks {
   }
 
   /**
-   * Tells a state.
+   * Applies a state, and sends it to the streams.
    * @param {Entry} entry
    * @param {Status} status
    * @param {string} [number] of the event
-   * @param {(entry: Entry) => void} [before] is called when the state is the task's, and nobody was
-   *   told
+   * @param {(entry: Entry) => void} [before] called when the task has the state and no stream was
+   *   sent it yet
    */
   status(entry, status, number, before) {
     const verdict = entry.table.says(entry.handle, 0, readState(status.state), core.TASK_NEWS);
@@ -135,7 +135,7 @@ export class ShownTasks {
   }
 
   /**
-   * Tells an artifact.
+   * Applies an artifact, and sends it to the streams.
    * @param {Entry} entry
    * @param {TaskEvent & { k: 'artifact' }} event
    * @param {string} [number]
@@ -150,11 +150,11 @@ export class ShownTasks {
     const grows = task.growth(artifactId, size, append);
     task.take(artifact, verdict >> 2, how === core.ARTIFACT_APPEND, grows);
     this.update(entry);
-    this.#tell(entry, artifactEvent(task, event), number);
+    this.#send(entry, artifactEvent(task, event), number);
   }
 
   /**
-   * What became of the work of a task that has ended is known.
+   * Adds the outcome of the work of a task that has ended.
    * @param {Entry} entry
    * @param {Metadata} metadata
    */
@@ -164,7 +164,7 @@ export class ShownTasks {
   }
 
   /**
-   * A task fails that nobody can go on with.
+   * Fails a task that no process can continue.
    * @param {Entry} entry
    */
   lost(entry) {
@@ -200,7 +200,7 @@ export class ShownTasks {
       task.status = status;
       if (status.message) task.remember(status.message);
       this.update(entry);
-      this.#tell(entry, statusEvent(task, status, end || park), number);
+      this.#send(entry, statusEvent(task, status, end || park), number);
     }
     if (verdict & core.TASK_SETTLE) {
       const settling = [...waiting.keys()];
@@ -220,7 +220,7 @@ export class ShownTasks {
    * @param {Event} event
    * @param {string} [number]
    */
-  #tell({ streams }, event, number) {
+  #send({ streams }, event, number) {
     if (streams.size === 0) return;
     const printed = new PrintedEvent(event, number);
     for (const stream of streams) if (!stream.send(printed)) streams.delete(stream);
@@ -229,7 +229,7 @@ export class ShownTasks {
   // --- Room --------------------------------------------------------------------------------------
 
   /**
-   * A task has grown, or ended.
+   * Call this after a task has grown, or ended.
    * @param {Entry} entry
    */
   update(entry) {
@@ -242,7 +242,7 @@ export class ShownTasks {
 
   /**
    * Forgets finished tasks until there is room.
-   * @param {number} size characters that are to come
+   * @param {number} size characters needed
    * @returns {boolean} whether there is
    */
   makeRoom(size) {
@@ -256,7 +256,7 @@ export class ShownTasks {
   }
 
   /**
-   * Shows a task no more.
+   * Stops showing a task.
    * @param {Entry} entry
    */
   drop(entry) {
@@ -296,7 +296,7 @@ const artifactEvent = (task, { artifact, append, last: lastChunk }) => ({
 });
 
 /**
- * What streams were told of an event of a task's log: one, or nothing.
+ * The events that streams were sent for an event of a task's log: one or none.
  * @param {StoredTask} task
  * @param {import('./store/replay.js').Numbered} one
  */

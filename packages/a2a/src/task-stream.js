@@ -1,6 +1,6 @@
 /**
  * A task as a stream of events: the events, the task that results from them, and its cancel. The
- * core decides whether an event counts, and what to do next (src/watch_state.c); this carries it
+ * core decides whether an event counts, and the next step (src/watch_state.c); this file carries it
  * out.
  */
 import { E_LIMIT, AbpError, limitOf, offAbort, onAbort, reasonText } from 'abp-bridge/driver';
@@ -16,8 +16,8 @@ import { Unsent } from './unsent.js';
 /** @import { RemoteAgent } from './remote-agent.js' */
 
 /**
- * The events of one task, as an async iterator. It ends with the task, or when the task needs
- * somebody (`input-required`); leaving it earlier closes the stream and lets the task go on.
+ * The events of one task, as an async iterator. It ends with the task, or when the task needs input
+ * (`input-required`); leaving it earlier closes the stream and lets the task go on.
  * @implements {AsyncIterableIterator<Event>}
  */
 export class TaskStream {
@@ -27,11 +27,11 @@ export class TaskStream {
   #events = this.#run();
   /** The task's id, once it is known. */
   #id;
-  /** The number of the latest event: nothing that came after it is known. */
+  /** The number of the latest event; later events have not arrived. */
   #lastEventId;
-  /** What is sent. @type {object | undefined} */
+  /** The parameters of the request. @type {object | undefined} */
   #params;
-  /** Left before there was anything to tell the core of. */
+  /** True if the reader left before the core knew of the stream. */
   #left = false;
   /** @type {TaskView | undefined} */
   #view;
@@ -40,7 +40,7 @@ export class TaskStream {
   /** The verdict that ends a pause, which may come before the pause begins. */
   #next = 0;
   #resume = () => {};
-  /** What failed last. @type {unknown} */
+  /** The latest failure. @type {unknown} */
   #failure;
   /** Why the agent did not cancel. @type {unknown} */
   #refusal;
@@ -67,22 +67,22 @@ export class TaskStream {
     return this.#view?.task;
   }
 
-  /** What the agent answered instead of a task. */
+  /** The agent's answer instead of a task. */
   get message() {
     return this.#view?.message;
   }
 
   /**
-   * Why the stream could not be opened again, so that the task is asked for now and then and events
-   * may be skipped. Undefined while it is a stream.
+   * The reason why the stream could not be opened again. The task is then polled, and events may be
+   * skipped. Undefined while it is a stream.
    */
   get polling() {
     return this.#polling;
   }
 
   /**
-   * The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and
-   * after the task was asked for.
+   * The number of the latest event, for `resubscribe`. Undefined if the agent sends none, and after
+   * the task was polled.
    */
   get lastEventId() {
     return this.#lastEventId || undefined;
@@ -144,7 +144,7 @@ export class TaskStream {
   /**
    * Opens the stream and reads it to its end.
    * @param {TaskView} view
-   * @returns {AsyncGenerator<Event, number>} the verdict on that
+   * @returns {AsyncGenerator<Event, number>} the verdict on its end
    */
   async *#read(view) {
     const { agent, table, handle } = view;
@@ -171,7 +171,7 @@ export class TaskStream {
    * @param {'watch_ended' | 'watch_asked'} step
    * @param {TaskView} view
    * @param {unknown} error
-   * @returns {number} the verdict on that
+   * @returns {number} the verdict on the failure
    */
   #failed(step, { table, handle }, error) {
     this.#failure = error;
@@ -184,14 +184,14 @@ export class TaskStream {
     const abortable = signal !== undefined;
     const id = this.#id;
     if (id !== undefined) return agent.open('resubscribe', { id }, abortable, this.#lastEventId);
-    // Each attempt sends the same, whatever the message's owner does with it meanwhile: it is known
-    // by its id and its content.
+    // Each attempt sends the same, even if the message was changed meanwhile: an agent recognises
+    // it by its id and its content.
     this.#params ??= JSON.parse(JSON.stringify(params?.(agent.dialect)));
     return agent.open(operation, /** @type {object} */ (this.#params), abortable);
   }
 
   /**
-   * Asks for the task.
+   * Polls the task.
    * @param {TaskView} view
    * @returns {AsyncGenerator<Event, number>} the verdict on the answer
    */
@@ -202,11 +202,11 @@ export class TaskStream {
     } catch (error) {
       return this.#failed('watch_asked', view, error);
     }
-    // Its number is not known, and those before it are over.
+    // Its number is not known, and earlier ones are past.
     this.#lastEventId = undefined;
     const event = /** @type {const} */ ({ kind: 'task', task });
     const known = JSON.stringify(view.task);
-    // It is no event that nothing has happened.
+    // An unchanged task is not an event.
     if (this.#apply(view, event) && JSON.stringify(view.task) !== known) yield event;
     this.#polling = this.#failure;
     return view.table.watch_asked(view.handle, core.WATCH_ENDED, 0);
@@ -215,7 +215,7 @@ export class TaskStream {
   /**
    * @param {TaskView} view
    * @param {Event} event
-   * @returns {number} 0 for one that is dropped
+   * @returns {number} 0 for an event that is dropped
    */
   #apply(view, event) {
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
@@ -229,7 +229,7 @@ export class TaskStream {
     return verdict;
   }
 
-  /** The signal is aborted. */
+  /** Called when the signal is aborted. */
   handleEvent() {
     this.#input('cancel');
   }
@@ -241,7 +241,7 @@ export class TaskStream {
   }
 
   /**
-   * Carries out what interrupts a step.
+   * Carries out a verdict that interrupts a step.
    * @param {number} verdict
    */
   act(verdict) {
@@ -267,7 +267,7 @@ export class TaskStream {
     }
   }
 
-  /** The core has failed: no more comes of this task. */
+  /** Called when the core has failed: the task has no further events. */
   lost() {
     this.act(core.WATCH_CLOSE | (core.WATCH_STEPS << core.WATCH_STEP_SHIFT));
   }
@@ -300,8 +300,8 @@ export class TaskStream {
   }
 
   /**
-   * Agents end a stream with its task, or when the executor returns: until then its connection is
-   * of no use, and what still comes is counted.
+   * Agents end a stream with its task, or when the executor returns. Until then late events are
+   * counted.
    * @param {TaskView} view
    */
   async #drain(view) {
@@ -312,7 +312,7 @@ export class TaskStream {
         if (event) this.#apply(view, event);
       }
     } catch {
-      // The task has ended; how its stream does matters to nobody.
+      // The task has ended, so a failure of its stream does not matter.
     } finally {
       responses?.close();
       view.agent.forget(view);
@@ -339,13 +339,13 @@ function howFailed(error) {
 const delayOf = (error) => (error instanceof AbpError && limitOf(error.retryAfter)) || 0;
 
 /**
- * A task as one stream of it shows it: its status and its artifacts. Two streams of a task carry
- * the same parts, so each has a view of its own.
+ * A task as seen by one stream: its status and its artifacts. Two streams of a task carry the same
+ * parts, so each has its own view.
  */
 export class TaskView {
   /** @type {Task | undefined} */
   task;
-  /** What the agent answered instead of a task. @type {Message | undefined} */
+  /** The agent's answer instead of a task. @type {Message | undefined} */
   message;
   #room;
   /** Characters of the history. */
@@ -353,8 +353,8 @@ export class TaskView {
 
   /**
    * @param {RemoteAgent} agent
-   * @param {string} name nobody else's in its table
-   * @param {number} room characters of artifacts and messages that are kept
+   * @param {string} name unique in its table
+   * @param {number} room for artifacts and messages, in characters
    */
   constructor(agent, name, room) {
     this.agent = agent;
@@ -369,7 +369,7 @@ export class TaskView {
 
   /**
    * @param {Event} event
-   * @returns {number} the core's verdict, 0 for an event that comes too late
+   * @returns {number} the core's verdict, 0 for an event that is too late
    */
   apply(event) {
     if (event.kind === 'message') {
@@ -384,7 +384,7 @@ export class TaskView {
       return this.#artifact(task, event.artifact, event.append) ? core.TASK_TELL : 0;
     if (event.kind === 'status') {
       const verdict = this.#status(task, event.status, core.TASK_NEWS);
-      // As agents keep it: what they said with a status is a part of the dialogue.
+      // As agents do: the message of a status is a part of the dialogue.
       if (verdict & core.TASK_TELL && event.status.message)
         this.#remember(task, event.status.message);
       return verdict;
@@ -394,13 +394,13 @@ export class TaskView {
     this.#room += this.#historySize;
     this.#historySize = 0;
     for (const message of history) this.#remember(task, message);
-    // The last snapshot of a task may come with artifacts that no event brought.
+    // The last snapshot of a task may have artifacts that no event brought.
     for (const artifact of artifacts) this.#artifact(task, artifact, false);
     return this.#status(task, event.task.status, core.TASK_NEWS | core.TASK_SNAPSHOT, metadata);
   }
 
   /**
-   * Keeps a message; of a longer dialogue the earliest are let go.
+   * Keeps a message. The earliest messages of a long dialogue are dropped.
    * @param {Task} task
    * @param {Message} message
    */
@@ -431,7 +431,7 @@ export class TaskView {
    * @param {Task} task
    * @param {Artifact} artifact
    * @param {boolean} append
-   * @returns {number} 0 if it came too late
+   * @returns {number} 0 if it was too late
    */
   #artifact({ artifacts }, artifact, append) {
     const verdict = this.table.artifact(this.handle, 0, artifact.artifactId, append);
@@ -445,7 +445,7 @@ export class TaskView {
     if (what === core.ARTIFACT_APPEND) artifacts[place].parts.push(...parts);
     else {
       this.#room += sizeOf(artifacts[place]?.parts ?? []);
-      // The parts that may follow are ours to add; the event stays as it came.
+      // The array of parts is ours, for later parts; the event stays unchanged.
       artifacts[place] = { ...artifact, parts: [...parts] };
     }
     this.#room -= sizeOf(parts);

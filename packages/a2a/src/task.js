@@ -1,5 +1,5 @@
 /**
- * What is kept of a task, and the messages of its agent. What happens to it is decided by the core.
+ * The stored data of a task, and the messages of its agent. The core decides what happens to it.
  */
 import { ended } from './tasks-core.js';
 import { readMessage, readState } from './dialects.js';
@@ -8,7 +8,7 @@ import { outcomeOf } from './outcome.js';
 
 /** @import { Artifact, Message, Metadata, Part, State, Status, Task } from './dialects.js' */
 
-/** The latest messages of a task; of a longer dialogue the earliest are let go. */
+/** Number of a task's messages that are kept, the latest ones. */
 export const MAX_HISTORY_MESSAGES = 1000;
 
 /**
@@ -17,21 +17,21 @@ export const MAX_HISTORY_MESSAGES = 1000;
  */
 
 /**
- * What is known of a request.
+ * The known facts of a request.
  * @typedef {object} RequestInfo
  * @property {string} [version] the `A2A-Version` that it named
  * @property {Record<string, string>} headers of HTTP, by their names in lower case
- * @property {unknown} user who asks, as whoever authenticated the request left it
+ * @property {unknown} user the sender, as set by the authentication
  * @property {string} [tenant] that the request is for
  * @property {string[]} extensions URIs that the client declares and the agent's card has
  * @property {any} metadata of the request, as the client gave it
- * @property {string[]} acceptedOutputModes media types that the client takes; none is all of the
- *   agent's
+ * @property {string[]} acceptedOutputModes media types that the client accepts; empty for all of
+ *   the agent's
  */
 
 /**
- * What an executor gave, as JSON will have it, and how many characters that takes: later changes to
- * it are its own, and what cannot be printed throws here and now.
+ * A copy of an executor's value, as it will be in JSON, and its length in characters. Throws if it
+ * cannot be printed.
  * @param {object} value
  * @returns {{ value: any, size: number }}
  */
@@ -41,9 +41,9 @@ export function plain(value) {
 }
 
 /**
- * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
+ * Throws if parts have no content that a reader could use.
  * @param {any} given
- * @param {Part[]} parts as they will be told
+ * @param {Part[]} parts as they will be sent
  */
 export function checkParts(given, parts) {
   const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
@@ -53,13 +53,13 @@ export function checkParts(given, parts) {
 }
 
 /**
- * Characters of a message, but for its ids, which are those of its task.
+ * Characters of a message without its ids, which are those of its task.
  * @param {Message} message
  */
 const lengthOf = ({ taskId: _task, contextId: _context, ...message }) =>
   JSON.stringify(message).length;
 
-/** What is stored of a task, in the form of packages/a2a/src/dialects.js. */
+/** The stored data of a task, in the form of packages/a2a/src/dialects.js. */
 export class StoredTask {
   /** @type {Artifact[]} */
   artifacts = [];
@@ -80,9 +80,9 @@ export class StoredTask {
   /**
    * @param {string} id
    * @param {string} contextId
-   * @param {number} limit characters of all of it: of a longer dialogue the earliest messages are
-   *   let go
-   * @param {{ user: unknown, tenant?: string }} by who began it
+   * @param {number} limit characters of the task: the earliest messages of a longer dialogue are
+   *   dropped
+   * @param {{ user: unknown, tenant?: string }} by the user who began it
    */
   constructor(id, contextId, limit, { user, tenant }) {
     this.id = id;
@@ -98,7 +98,7 @@ export class StoredTask {
     return this.status.state;
   }
 
-  /** Whether it has ended: nothing that is emitted from now on is stored or told. */
+  /** True if it has ended: nothing emitted from now on is stored or sent. */
   get terminal() {
     return ended(readState(this.status.state));
   }
@@ -122,7 +122,7 @@ export class StoredTask {
   }
 
   /**
-   * What became of its work is known only after it has ended.
+   * Adds the outcome of its work, which is known only after the end.
    * @internal
    * @param {Metadata} metadata
    */
@@ -137,7 +137,7 @@ export class StoredTask {
   }
 
   /**
-   * By how much an artifact makes it longer.
+   * The characters that an artifact adds.
    * @param {string} id
    * @param {number} size
    * @param {boolean} append
@@ -147,12 +147,12 @@ export class StoredTask {
   }
 
   /**
-   * Adds an artifact, or what comes to one.
+   * Adds an artifact, or parts of one.
    * @internal
    * @param {Artifact} artifact
-   * @param {number} place among the task's artifacts
-   * @param {boolean} append whether its parts come to those that are there
-   * @param {number} grows characters
+   * @param {number} place index among the task's artifacts
+   * @param {boolean} append whether its parts are added to the existing ones
+   * @param {number} grows additional characters
    */
   take(artifact, place, append, grows) {
     const { artifactId, parts, metadata, ...rest } = artifact;
@@ -169,7 +169,7 @@ export class StoredTask {
 }
 
 /**
- * The part of a status that an agent's message is.
+ * The member of a status for a message of the agent.
  * @param {StoredTask} task
  * @param {Said} content
  * @returns {Partial<Status>}
@@ -180,7 +180,7 @@ export function statusOf(task, content) {
 }
 
 /**
- * What a status says that ends a task, where nobody gave it a message.
+ * Default messages of statuses that end a task.
  * @type {Partial<Record<State, string>>}
  */
 const ENDS = {
@@ -190,8 +190,8 @@ const ENDS = {
 };
 
 /**
- * The status that ends a task, with what became of its work. If its message says so itself, that
- * stands: an executor may pass on what it was told.
+ * The status that ends a task, with the outcome of its work. An outcome in its message takes
+ * precedence: an executor may pass on one that it received.
  * @param {StoredTask} task
  * @param {Status} status
  * @param {import('abp-bridge/driver').Fate} fate
@@ -210,7 +210,7 @@ export function withOutcome(task, status, fate, said) {
 export const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
 
 /**
- * @param {object} about what the message is about
+ * @param {object} about the task that the message is about
  * @param {Said} content
  * @returns {Message}
  */

@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 243825120;
+export const ABI = 1570985253;
 
 /** @import { Brand, Pointer } from 'abp-bridge/driver' */
 
@@ -88,7 +88,7 @@ export const TASKS_DEFAULT_LINGER_MS = 5000;
 export const TASKS_DEFAULT_RETRY_MS = 1000;
 export const TASKS_DEFAULT_OUTAGE_MS = 60000;
 
-/** Where the fields of abp_tasks_config lie, in bytes. */
+/** The offsets of the fields of abp_tasks_config, in bytes. */
 export const CONFIG = {
   seed: 0,
   maxTasks: 16,
@@ -104,12 +104,12 @@ export const CONFIG = {
 };
 
 /**
- * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * A configuration, as JavaScript fills it in; absent fields take their defaults.
  * @typedef {Partial<Record<keyof typeof CONFIG, number>>} Config
  */
 
 /**
- * What the module exports; wasm/tasks_boundary.c says what each means.
+ * The exports of the module; wasm/tasks_boundary.c describes them.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize

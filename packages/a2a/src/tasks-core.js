@@ -1,4 +1,4 @@
-/** The tasks' core: a table of tasks, and what drives it. What they mean is not known here. */
+/** The tasks' core: a table of tasks, and its driver. It does not know what the tasks mean. */
 import { Core, CoreDriver, CoreModule } from 'abp-bridge/driver';
 import deflated from '../../../dist/tasks-wasm.js';
 import * as tasks from './tasks-boundary.js';
@@ -12,12 +12,12 @@ const module = new CoreModule(
 );
 
 /**
- * Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See
- * {@link CoreModule.load}.
+ * Resolves when tables can be made, with the kind of the core: `'wasm'` or `'js'`. See {@link
+ * CoreModule.load}.
  */
 export const ready = () => module.load();
 
-/** Frees the table of one that nobody has any more. */
+/** Frees the table of an unreachable owner. */
 const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer));
 
 /**
@@ -26,9 +26,9 @@ const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer
  * @property {number} [maxTasks] tasks that have not ended, or whose executor has not returned
  *   (4096)
  * @property {number} [maxArtifacts] artifacts of one task (4096)
- * @property {number} [remembered] finished tasks that can still be asked for (1024)
- * @property {number} [rememberFor] and for how long, in ms; an agent's task that asks for something
- *   and is not answered for as long is canceled (3600000)
+ * @property {number} [remembered] finished tasks that can still be requested (1024)
+ * @property {number} [rememberFor] ms that they are remembered; an agent's task that waits for
+ *   input for as long is canceled (3600000)
  */
 
 /**
@@ -36,9 +36,9 @@ const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer
  *   default.
  * @property {number} [grace] for an agent to end a task after its cancel (30000)
  * @property {number} [linger] for a stream to end after its task, and for the event that ends the
- *   task after its cancel was answered (5000)
- * @property {number} [retry] before a second attempt; each time twice as long, up to 30 s (1000)
- * @property {number} [outage] that an agent may be out of reach (60000)
+ *   task after the answer to its cancel (5000)
+ * @property {number} [retry] before a second attempt; doubles each time, up to 30 s (1000)
+ * @property {number} [outage] that an agent may be unreachable (60000)
  */
 
 const COUNTERS = {
@@ -48,8 +48,8 @@ const COUNTERS = {
 };
 
 /**
- * Inputs of numbers, each a method of a table: wasm/tasks_boundary.c says what it means. Written as
- * `x.NAME`, since what is published has shorter names (scripts/short-exports.js).
+ * Inputs with numbers as arguments, each a method of a table: see wasm/tasks_boundary.c. Written as
+ * `x.NAME`, since the published module has shorter names (scripts/short-exports.js).
  * @satisfies {Record<string, (x: any) => any>}
  */
 const INPUTS = {
@@ -70,7 +70,7 @@ const INPUTS = {
   doubt: (x) => x.doubt,
 };
 /**
- * Those after which something happens when some time has passed since.
+ * Inputs that start a timer.
  * @satisfies {Record<string, (x: any) => any>}
  */
 const TIMED = {
@@ -92,7 +92,7 @@ const TIMED = {
 };
 
 /**
- * Those that begin with the id of a task.
+ * Inputs whose first argument is the id of a task.
  * @satisfies {Record<string, (x: any) => any>}
  */
 const NAMED = { add: (x) => x.add, find: (x) => x.find, became: (x) => x.became };
@@ -131,8 +131,7 @@ for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED, ...NAMED }))
      * @param {any[]} given
      */
     [name](...given) {
-      // What is due by now comes first: one who is told of it later would act on what it knew
-      // before.
+      // Due events come first: a caller that learned of them later would act on an outdated state.
       if (name in TIMED) this.advance(performance.now());
       return this.feed((/** @type {any} */ x, at) => {
         if (name in NAMED) given[0] = this.core.writeId(given[0]);
@@ -142,20 +141,20 @@ for (const [name, input] of Object.entries({ ...INPUTS, ...TIMED, ...NAMED }))
   });
 
 /**
- * What a table tells the one that it belongs to.
+ * The callbacks of a table's owner.
  * @typedef {object} TaskDelegate
- * @property {boolean} [commits] each task has a log outside: a state is told when `committed` says
- *   that it is stored
- * @property {(task: tasks.Task, verdict: number) => void} [onDue] time, or a limit, has done
- *   something to a task. Without it the table has no clock
- * @property {() => void} [onFailure] the core has failed, and its tasks are lost: from now on the
- *   table is empty, and nothing comes of what it is told
+ * @property {boolean} [commits] each task has an external log: a state is sent when `committed`
+ *   reports that it is stored
+ * @property {(task: tasks.Task, verdict: number) => void} [onDue] called when time, or a limit, has
+ *   changed a task. Without it the table has no clock
+ * @property {() => void} [onFailure] called when the core has failed and its tasks are lost: from
+ *   then on the table is empty, and inputs have no effect
  */
 
 /**
- * Drives a table of tasks. An input returns its verdict, for the caller to act on, or a negative
- * `abp_status`, and 0 if the core has failed; what else it causes, and what time causes, goes to
- * the delegate.
+ * Drives a table of tasks. An input returns its verdict, on which the caller acts, or a negative
+ * `abp_status`, and 0 if the core has failed; further effects, and those of time, go to the
+ * delegate.
  */
 export class TaskTable extends Driver {
   #delegate;
@@ -176,7 +175,7 @@ export class TaskTable extends Driver {
   }
 
   /**
-   * Gives the core an input, and tells the delegate what else has become due.
+   * Gives the core an input, and reports to the delegate what else has become due.
    * @template {number} R
    * @param {(x: tasks.Exports,
    *   table: import('abp-bridge/driver').Pointer<'abp_tasks'>) => R | void} input
@@ -208,7 +207,7 @@ export class TaskTable extends Driver {
     return result;
   }
 
-  /** From now on nothing becomes due: what still ends sets no timer. */
+  /** From now on nothing becomes due, and no timer is set. */
   rest() {
     this.#rests = true;
     this.arm(0);
@@ -235,7 +234,7 @@ export class TaskTable extends Driver {
    * @param {number} run
    * @param {unknown} id
    * @param {boolean} append
-   * @returns {number} what becomes of it, and its place << 2
+   * @returns {number} the action for it, and its index << 2
    */
   artifact(task, run, id, append) {
     return this.feed((x, table) =>
@@ -243,14 +242,14 @@ export class TaskTable extends Driver {
     );
   }
 
-  /** What the table counts. */
+  /** Counters of the table. */
   counters() {
     return this.failed ? { live: 0, finished: 0, dropped: 0 } : this.core.counters(COUNTERS);
   }
 }
 
 /**
- * Whether a task in this state has ended.
+ * True if a task in this state has ended.
  * @param {tasks.TaskState} state
  */
 export const ended = (state) => module.instance().x.ended(state) === 1;

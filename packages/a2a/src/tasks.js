@@ -1,8 +1,8 @@
 /**
- * `@abp-bridge/a2a/tasks`: the core's table of tasks, for those who tell of long calls in other
- * words than A2A's, as the gateway does in MCP's. The core knows the state of each task, how many
- * there may be, how long an ended one is kept, and when nobody asks any more for one that runs.
- * Whoever uses the table keeps the values: the work, its result, a question.
+ * `@abp-bridge/a2a/tasks`: the core's table of tasks, for protocols other than A2A that have long
+ * calls; the gateway uses it for MCP. The core knows the state of each task, how many there may be,
+ * how long an ended one is kept, and when a running one is no longer requested. The user of the
+ * table keeps the values: the work, its result, a question.
  */
 import { FATES } from 'abp-bridge/driver';
 import { STATES } from './dialects.js';
@@ -18,16 +18,17 @@ export { ready };
  * @param {number} fate
  * @returns {CallOutcome | undefined}
  */
-const wordOf = (fate) => (fate ? FATES[fate] : undefined);
+const outcomeOf = (fate) => (fate ? FATES[fate] : undefined);
 
 /**
- * @typedef {object} Work What somebody has begun, which a task stands for.
- * @property {() => void} onAbort it shall stop: its task was cancelled, or nobody has asked for it
- * @property {() => void} onState its task is in another state
+ * @typedef {object} Work The work that a task stands for.
+ * @property {() => void} onAbort called when it must stop: its task was cancelled, or is no longer
+ *   requested
+ * @property {() => void} onState called when the state of its task has changed
  */
 
 /**
- * One task. Once it is forgotten, its state is `unknown`, and nothing comes of what is said of it.
+ * One task. Once it is forgotten, its state is `unknown`, and its methods have no effect.
  * @template {Work} T
  */
 export class Task {
@@ -62,7 +63,7 @@ export class Task {
   }
 
   /**
-   * The work says in which state its task is.
+   * Reports the state of the task.
    * @param {State} state
    */
   says(state) {
@@ -70,13 +71,13 @@ export class Task {
     this.obey(this.#table.says(this.#handle, this.#table.run(this.#handle), number, 0));
   }
 
-  /** The work is over: its task has completed, unless it was said how it ended. */
+  /** Reports the end of the work: the task has completed, unless another end was reported. */
   returns() {
     this.obey(this.#table.returns(this.#handle, this.#table.run(this.#handle), core.TASK_RETURNED));
   }
 
   /**
-   * What became of the work of a task that has ended, by the word of whoever did it.
+   * Reports the outcome of the work of a task that has ended.
    * @param {unknown} [outcome]
    */
   learn(outcome) {
@@ -84,43 +85,43 @@ export class Task {
     this.#table.learn(this.#handle, fate);
   }
 
-  /** Whoever began it gets its result by no answer of its own. */
+  /** Reports that the requester will not get the result with an answer of its own. */
   leave() {
     this.#table.leave(this.#handle);
   }
 
   /**
-   * Whoever began it has the result.
-   * @returns {boolean} whether nothing more can come of it: then it can be forgotten
+   * Reports that the requester has the result.
+   * @returns {boolean} whether the task has nothing more to report and can be forgotten
    */
   hear() {
     return this.#table.hear(this.#handle) !== 0;
   }
 
   /**
-   * What whoever began it is to be told with another answer, which this is part of; undefined if
-   * that is nothing.
+   * The outcome that is to be sent to the requester with another answer, which includes it from now
+   * on; undefined if there is none.
    */
   news() {
-    return wordOf(this.#table.news(this.#handle));
+    return outcomeOf(this.#table.news(this.#handle));
   }
 
   /**
-   * What to know before the same work is begun again: `running`, `unknown`, or `finished` without
-   * the result; else undefined.
+   * What must be known before the same work is begun again: `running`, `unknown`, or `finished`
+   * without the result; else undefined.
    */
   get doubt() {
-    return wordOf(this.#table.doubt(this.#handle));
+    return outcomeOf(this.#table.doubt(this.#handle));
   }
 
-  /** The work shall stop. It says how its task ends, within a grace period. */
+  /** Cancels the work. It reports how its task ends, within a grace period. */
   cancel() {
     this.obey(this.#table.cancel(this.#handle, core.TASKS_DEFAULT_GRACE_MS, true));
   }
 
   /**
-   * It is cancelled once nobody has said this again for so long.
-   * @param {number} ms 0 is for ever
+   * Extends the lease of the task, which is cancelled when this is not called again in time.
+   * @param {number} ms 0 for no limit
    */
   lease(ms) {
     this.#table.lease(this.#handle, ms);
@@ -152,7 +153,7 @@ export class Tasks {
   }
 
   /**
-   * @param {string} id nobody else's
+   * @param {string} id unique
    * @param {T} work
    * @returns {Task<T> | undefined} undefined if there is no room for one more
    */
@@ -167,14 +168,14 @@ export class Tasks {
 
   /**
    * @param {unknown} id
-   * @returns {T | undefined} undefined for one that was forgotten
+   * @returns {T | undefined} undefined if it was forgotten
    */
   find(id) {
     return typeof id === 'string' ? this.#tasks.get(this.#table.find(id))?.work : undefined;
   }
 
   /**
-   * All of them, ended ones included while they are kept.
+   * All tasks, including ended ones that are still kept.
    * @returns {T[]}
    */
   get all() {
@@ -182,7 +183,7 @@ export class Tasks {
   }
 
   /**
-   * Lets go of a task, whatever its state.
+   * Forgets a task, whatever its state.
    * @param {string} id
    */
   forget(id) {

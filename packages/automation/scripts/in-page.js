@@ -1,4 +1,4 @@
-// Makes dist/in-page.js: what is injected into pages, as one text.
+// Makes dist/in-page.js: the code that is injected into pages, as one text.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';

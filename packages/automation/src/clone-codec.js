@@ -1,7 +1,7 @@
 /**
- * Writes values as text, for a channel between two ends of this library that carries nothing else.
- * Values that structured clone keeps and JSON loses become strings that begin with a mark (`~`).
- * Ordinary strings that begin with the mark get a second one.
+ * Writes values as text, for a text-only channel between two ends of this library. Values that
+ * structured clone keeps and JSON loses become strings that begin with a mark (`~`). Ordinary
+ * strings that begin with the mark get a second one.
  */
 import { bytesOf, fromBase64, requireBounded, toBase64 } from 'abp-bridge/driver';
 
@@ -9,9 +9,9 @@ import { bytesOf, fromBase64, requireBounded, toBase64 } from 'abp-bridge/driver
  * Writes a value.
  * @param {unknown} value the value
  * @param {boolean} [strict] whether functions and symbols are errors, as for structured clone, or
- *   left out, as in JSON
- * @param {WeakMap<Blob, Uint8Array>} [blobs] what the Blobs in it contain. Others are errors
- * @returns {string} throws for cycles, for objects that cannot be sent (a Promise, say), and for
+ *   omitted, as in JSON
+ * @param {WeakMap<Blob, Uint8Array>} [blobs] the contents of Blobs in it. Other Blobs are errors
+ * @returns {string} throws for cycles, for objects that cannot be sent (such as a Promise), and for
  *   values that are too large to be written in reasonable time
  */
 export function toText(value, strict, blobs) {
@@ -53,7 +53,7 @@ export function toText(value, strict, blobs) {
     const form = Object.prototype.toString.call(value).slice(8, -1);
     const bytes = bytesOf(value);
     if (bytes) return `~b${toBase64(bytes)}:${form}`;
-    if (strict) structuredClone(value); // It throws where that does not take it.
+    if (strict) structuredClone(value); // It throws for such values.
     switch (form) {
       case 'Object':
         return json;
@@ -80,9 +80,9 @@ export function toText(value, strict, blobs) {
 }
 
 /**
- * Reads what `toText` wrote.
+ * Reads a text of `toText`.
  * @param {string} text the text
- * @returns {any} the value; throws when the text is not of that form
+ * @returns {any} the value; throws when the text does not have that form
  */
 export function fromText(text) {
   /**
@@ -98,7 +98,7 @@ export function fromText(text) {
       case 'n':
         return Number(rest);
       case 'i':
-        // Reading digits takes more than linear time: so no more than toText writes.
+        // Reading digits takes more than linear time: so the limit of toText applies.
         if (rest.length > 5000) throw new RangeError('A BigInt has too many digits');
         return BigInt(rest);
       case 'd':

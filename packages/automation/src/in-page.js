@@ -1,16 +1,16 @@
 /**
- * What is injected into a page that is driven. The build makes one text of it and of what it
- * imports: dist/in-page.js.
+ * The code that is injected into a driven page. The build makes one text of it and its imports:
+ * dist/in-page.js.
  */
 import { pageTools } from '@abp-bridge/webmcp/page-tools';
 import { pageAgent } from './page-agent.js';
 
-/** How long a page that has tools may take to show a `window.abp`, which loses nothing, in ms. */
+/** Ms that a page with tools has to show a `window.abp`, which supports more. */
 const PATIENCE = 500;
 
 /**
- * Makes what connects the page.
- * @param {boolean} webmcp whether WebMCP's tools are taken where there is no `window.abp`
+ * Makes the object in the page.
+ * @param {boolean} webmcp whether WebMCP's tools are used if there is no `window.abp`
  */
 export const agent = (webmcp) =>
   pageAgent(globalThis, webmcp ? pageTools({ patience: PATIENCE }) : undefined);

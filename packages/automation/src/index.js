@@ -2,25 +2,25 @@
  * An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright.
  *
  * How it is made. `connectPage` injects one object into the page (in-page.js, which the build makes
- * one text of, with all that it imports), and exposes nothing. A `PageTransport` here asks that
- * object for the next lines and gives it ours, by `evaluate`; values are made text of by
- * clone-codec.js. What is at the other end is one of these:
+ * into one text with all its imports), and exposes nothing. A `PageTransport` here requests the
+ * next lines from that object and sends it ours, by `evaluate`; clone-codec.js turns values into
+ * text. At the other end is one of these:
  *   - An app of this library: the lines are the protocol's messages, between its endpoint there and
  *     the client here.
- *   - An app that is not ours. js/foreign/foreign-app.js, in the page, gives it one form: apps
- *     differ in how they report, list and cancel. The lines ask it, and say what it reports
- *     (`remoteApp` in page.js).
- *   - WebMCP tools, if they are wanted: `pageTools` of `@abp-bridge/webmcp` shows them in the form
- *     of `window.abp`, and they go the same way.
+ * - A foreign app. js/foreign/foreign-app.js, in the page, gives it one form: apps differ in how
+ *   they report, list and cancel. The lines are requests to it, and its reports (`remoteApp` in
+ *   page.js).
+ * - WebMCP tools, on request: `pageTools` of `@abp-bridge/webmcp` shows them in the form of
+ *   `window.abp`, and they are treated like a foreign app.
  *
- * An app that is not ours has its endpoint on this side: js/foreign/relay-transport.js joins the
- * client to a connection of an app, whose registry is foreign-capabilities.js. A call goes
- * from the client through the core to `run` there, by lines to `call` of the app, and its response
- * the same way back. A cancel is the core's `onStop`: the app is asked, and its word is an input of
- * the core (`cancel_answered`), which decides what the call came to. Held here are the contexts of
- * the calls that run, by the ids that the app has for them, and the questions that wait for their
- * answers; in the page, the functions that were put there. `expose` uses the same for an app in its
- * own page, and packages/mcp-apps for the tools of a view.
+ * A foreign app has its endpoint on this side: js/foreign/relay-transport.js joins the client to a
+ * connection of an app, whose registry is foreign-capabilities.js. A call goes from the client
+ * through the core to `run` there, by lines to `call` of the app, and its response the same way
+ * back. A cancel is the core's `onStop`: the app is asked, and its answer is an input of the core
+ * (`cancel_answered`), which decides the call's end. JavaScript holds the contexts of the running
+ * calls, by the ids that the app has for them, and the questions that wait for answers; in the
+ * page, the functions that were installed there. `expose` uses the same for an app in its own page,
+ * and packages/mcp-apps for the tools of a view.
  */
 import { connect } from 'abp-bridge';
 import { REPORTERS } from 'abp-bridge/driver';
@@ -33,10 +33,10 @@ export { AbpError, Client } from 'abp-bridge';
 
 /**
  * Installs the functions that apps call to report, before their page loads. Only apps that look for
- * these functions once, early, need this; most look for them each time they report.
- * @param {{ evaluateOnNewDocument?: (script: any) => Promise<unknown>,
- *   addInitScript?: (script: any) => Promise<unknown> }} page a Page of Puppeteer or Playwright, or
- *   a context of the latter, before the app's page is opened in it
+ * these functions once, early, need this; most look for them at each report.
+ * @param {{ evaluateOnNewDocument?: (script: any) => Promise<unknown>, addInitScript?: (script:
+ *   any) => Promise<unknown> }} page a Page of Puppeteer or Playwright, or a context of the latter,
+ *   before the app's page is opened in it
  * @returns {Promise<void>} resolves when documents that are opened from now on have them
  */
 export async function preparePage(page) {
@@ -53,13 +53,13 @@ export async function preparePage(page) {
  */
 
 /**
- * Connects to the app of a page that Puppeteer or Playwright drives: to its `window.abp`, whichever
- * library made it.
- * @template [App=any] what the client knows of the app; see `connect`
- * @param {import('./page.js').PageLike} target a Page, whose main frame is meant, or a Frame
+ * Connects to the app of a page that Puppeteer or Playwright drives: to its `window.abp`, of any
+ * library.
+ * @template [App=any] the client's knowledge of the app; see `connect`
+ * @param {import('./page.js').PageLike} target a Frame, or a Page, which stands for its main frame
  * @param {PageOptions} options
- * @returns {Promise<import('abp-bridge').Client<App>>} rejects with an AbpError
- *   when there is no app, or it refuses
+ * @returns {Promise<import('abp-bridge').Client<App>>} rejects with an AbpError if there is no app,
+ *   or it refuses
  */
 export function connectPage(target, options) {
   /** @type {Promise<void> | undefined} */

@@ -1,7 +1,7 @@
 /**
  * The part of a page transport that runs in the page. It reads one stream of lines and writes
- * another. An app of this library takes and gives the protocol's messages, one a line; what is
- * asked of another app, and what that reports, are lines of their own.
+ * another. An app of this library exchanges the protocol's messages, one a line; requests to a
+ * foreign app, and its reports, are separate lines.
  */
 import { foreignApp, requireBounded } from 'abp-bridge/driver';
 import { fromText, toText } from './clone-codec.js';
@@ -10,8 +10,8 @@ import { MAX_FETCH_CHARACTERS } from './page-transport.js';
 /** @import { AppTransport } from 'abp-bridge/driver' */
 
 /**
- * What `find` has found: an app of this library, another one, WebMCP tools, nothing, or something
- * else of that name.
+ * The result of `find`: an app of this library, a foreign one, WebMCP tools, nothing, or another
+ * object of that name.
  * @typedef {'ours' | 'foreign' | 'tools' | 'none' | 'other'} Found
  */
 
@@ -21,15 +21,15 @@ import { MAX_FETCH_CHARACTERS } from './page-transport.js';
  */
 
 /**
- * Asks the other side by lines, and answers it: the agent asks another app, and that asks the
- * agent. A question is `{ ask, method, args }`, with its number; one without a number is not
- * answered. An answer is `{ answer, value }`, or `{ answer, thrown }`.
+ * Exchanges requests and answers by lines: the agent sends requests to a foreign app, and the app
+ * to the agent. A request is `{ ask, method, args }`, with its number; one without a number gets no
+ * answer. An answer is `{ answer, value }`, or `{ answer, thrown }`.
  * @param {(line: object) => void} post throws if it cannot be sent
- * @param {(method: string, args: any[]) => unknown} run does what is asked
+ * @param {(method: string, args: any[]) => unknown} run performs a request
  */
 export function questions(post, run) {
   /**
-   * What waits for an answer, by number.
+   * The requests that wait for an answer, by number.
    * @type {Map<unknown, { resolve: (value: any) => void, reject: (thrown: unknown) => void }>}
    */
   const asked = new Map();
@@ -39,16 +39,16 @@ export function questions(post, run) {
     /**
      * @param {string} method
      * @param {unknown[]} args
-     * @returns {Promise<any>} rejects with what was thrown there
+     * @returns {Promise<any>} rejects with the value thrown there
      */
     ask(method, ...args) {
       const ask = ++last;
-      // Text has no word for what is absent.
+      // Text cannot represent `undefined`.
       while (args.length && args.at(-1) === undefined) args.pop();
       post({ ask, method, args });
       return new Promise((resolve, reject) => asked.set(ask, { resolve, reject }));
     },
-    /** @param {any} line which may be anything */
+    /** @param {any} line may have any type */
     async receive(line) {
       if (typeof line !== 'object' || line === null) return;
       const { ask, method, args, answer } = line;
@@ -76,15 +76,15 @@ export function questions(post, run) {
 }
 
 /**
- * @param {any} [page] where `abp` is looked for, and the functions that apps call
- * @param {import('@abp-bridge/webmcp/page-tools').PageTools} [tools] taken where there is no `abp`
+ * @param {any} [page] contains `abp`, and the functions that apps call
+ * @param {import('@abp-bridge/webmcp/page-tools').PageTools} [tools] used if there is no `abp`
  * @returns {PageAgent}
  */
 export function pageAgent(page = globalThis, tools = undefined) {
-  /** In ms: how long a fetch waits, and how long the next fetch may take to come. */
+  /** In ms: how long a fetch waits, and how long the next fetch may take to arrive. */
   const [POLL, LEASE] = [25_000, 120_000];
   const ACCEPT = Symbol.for('abp-bridge.accept');
-  /** What the Blobs in results contain. @type {WeakMap<Blob, Uint8Array>} */
+  /** The contents of Blobs in results. @type {WeakMap<Blob, Uint8Array>} */
   const contents = new WeakMap();
 
   // --- The two streams ---------------------------------------------------------------------------
@@ -103,7 +103,7 @@ export function pageAgent(page = globalThis, tools = undefined) {
     wake();
   };
   const first = () => {
-    // The agent may be gone without a word, and the app must not work for it for ever.
+    // The agent may vanish without notice, and the app must not work for it for ever.
     if (!ended) lease = setTimeout(() => end(), LEASE);
     return waiting.slice(0, MAX_FETCH_CHARACTERS);
   };
@@ -118,13 +118,13 @@ export function pageAgent(page = globalThis, tools = undefined) {
     /** @type {Set<Blob>} */
     const blobs = new Set();
     try {
-      // As much as is written.
+      // The limits of the writer.
       requireBounded(value, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 }, (object) => {
         const form = Object.prototype.toString.call(object);
         if (/Blob|File/.test(form)) blobs.add(/** @type {Blob} */ (object));
       });
     } catch {
-      return value; // It cannot be sent, and that is said then.
+      return value; // It cannot be sent: the error follows when it is written.
     }
     for (const blob of blobs) {
       try {
@@ -137,7 +137,7 @@ export function pageAgent(page = globalThis, tools = undefined) {
     return value;
   }
 
-  /** The end of its transport that is here. @type {AppTransport | undefined} */
+  /** The local end of its transport. @type {AppTransport | undefined} */
   let ours;
 
   function accept() {
@@ -154,7 +154,7 @@ export function pageAgent(page = globalThis, tools = undefined) {
     page.abp[ACCEPT](ours);
   }
 
-  // --- Another app -------------------------------------------------------------------------------
+  // --- A foreign app -----------------------------------------------------------------------------
 
   /** @type {any} a ForeignApp */
   let foreign;
@@ -228,7 +228,7 @@ export function pageAgent(page = globalThis, tools = undefined) {
       }
     },
     next(received) {
-      // An earlier fetch does not wait any more.
+      // An earlier fetch stops waiting.
       wake();
       clearTimeout(lease);
       waiting = waiting.slice(received - fetched);
@@ -250,7 +250,7 @@ export function pageAgent(page = globalThis, tools = undefined) {
 
 /**
  * Installs placeholders for the functions that apps call to report, before their page loads. It is
- * injected as text, so it uses nothing else.
+ * injected as text, so it must not refer to anything else.
  * @param {string[]} names
  */
 export function keepPlaces(names) {

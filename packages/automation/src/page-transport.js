@@ -1,13 +1,13 @@
 /**
  * A page that Puppeteer or Playwright drives. This end exchanges messages with an object in the
  * page by `evaluate`, and waits there for the next message. No function is exposed to the page: it
- * would be visible in every frame, of whatever origin, and would outlive the document. An
- * `evaluate` ends with its document.
+ * would be visible in every frame, of any origin, and would outlive the document. An `evaluate`
+ * ends with its document.
  */
 import { MAX_MESSAGES_PER_TURN, Receiver, inAnotherTurn, safely, unless } from 'abp-bridge/driver';
 import { fromText, toText } from './clone-codec.js';
 
-/** Characters that one fetch carries at most: the drivers' connections have limits, too. */
+/** Characters of one fetch at most: the drivers' connections have limits, too. */
 export const MAX_FETCH_CHARACTERS = 2 ** 22;
 
 /**
@@ -21,14 +21,14 @@ const MAX_MESSAGE_CHARACTERS = 2 ** 28;
  * @typedef {object} PageEnd
  * @property {(from: number, text: string) => void} take takes messages: a piece of the stream, and
  *   the offset in characters at which it begins
- * @property {(received: number) => string | Promise<string>} next gives what follows after so many
- *   characters; waits a while until there is something
+ * @property {(received: number) => string | Promise<string>} next returns the text after a number
+ *   of characters; waits a while for it
  * @property {(reason?: string) => Promise<void>} end called when nothing more will be written or
  *   read
  */
 
 /**
- * What we use of a driver's handle of an object in the page.
+ * The used part of a driver's handle of an object in the page.
  * @template There
  * @typedef {object} Handle
  * @property {<A, R>(question: (object: There, argument: A) => R, argument: A)
@@ -37,12 +37,12 @@ const MAX_MESSAGE_CHARACTERS = 2 ** 28;
  */
 
 /**
- * Two streams of lines, each line a message. Each side says how much has arrived, so that a piece
- * can be repeated.
+ * Two streams of lines, each line a message. Each side reports how much has arrived, so that a
+ * piece can be repeated.
  */
 export class PageTransport extends Receiver {
   /**
-   * No signs of life: the driver says when a page is gone.
+   * No liveness checks: the driver reports when a page is gone.
    * @type {readonly import('abp-bridge/driver').Feature[]}
    */
   carries = ['streams'];

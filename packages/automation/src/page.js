@@ -21,7 +21,7 @@ import { readAnswer } from '@abp-bridge/webmcp/page-tools';
 /** @import { ForeignApp, Hear } from 'abp-bridge/driver' */
 
 /**
- * What we use of pages and frames; both libraries have it.
+ * The used part of pages and frames; both libraries have it.
  * @typedef {object} PageLike
  * @property {(script: string) => Promise<unknown>} evaluateHandle of the result:
  *   `evaluate(function, argument)`, with the object itself as the function's first argument, and
@@ -35,7 +35,7 @@ import { readAnswer } from '@abp-bridge/webmcp/page-tools';
  */
 
 /**
- * What is evaluated in the page.
+ * The script that is evaluated in the page.
  * @param {boolean} [webmcp]
  */
 const scriptOf = (webmcp = false) => `(() => {
@@ -44,7 +44,7 @@ return inPage.agent(${webmcp});
 })()`;
 
 /**
- * The error of what does not come back: trying again does not help.
+ * The error of a page or frame that does not come back: a retry does not help.
  * @param {string} what
  */
 const ended = (what) =>
@@ -52,9 +52,9 @@ const ended = (what) =>
 
 /**
  * Connects to the `window.abp` of a page, as soon as there is one, or to its tools.
- * @param {PageLike} target a Page, whose main frame is meant, or a Frame
+ * @param {PageLike} target a Frame, or a Page, which stands for its main frame
  * @param {Partial<import('./index.js').PageOptions>} options
- * @param {Promise<void>} [after] what must have ended first
+ * @param {Promise<void>} [after] must settle first
  * @returns {Promise<{ transport: import('abp-bridge/driver').Transport,
  *   ended: Promise<void> }>} the transport to the app; `ended` settles when the object in the page
  *   has ended
@@ -143,8 +143,7 @@ async function agentIn(target, stop, timeout, webmcp, after) {
 }
 
 /**
- * An app of others' making in the page: asks what runs there, by the lines that page-agent.js tells
- * of.
+ * A foreign app in the page: sends requests to it, by the lines that page-agent.js describes.
  * @param {PageTransport} lines
  * @param {boolean} isTools whether it is the page's tools
  * @param {(cause: unknown) => void} lost called when the page is gone
@@ -165,7 +164,7 @@ function remoteApp(lines, isTools, lost) {
     asked.clear();
     lost(cause);
   };
-  // It costs nobody but the page itself.
+  // A failure affects only the page itself.
   lines.onMessage = (line) => void receive(line).catch(reportError);
   /**
    * @param {keyof ForeignApp} method

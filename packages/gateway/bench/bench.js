@@ -1,6 +1,6 @@
-// npm run bench:gateway: how long the gateway's ways take, with the official client over stdio and
-// a real Chromium, beside another server of the same app. One round is one process of each, one
-// after the other.
+// npm run bench:gateway: the times of the gateway's two versions, with the official client over
+// stdio and a real Chromium, beside another server of the same app. One round is one process of
+// each, one after the other.
 import { readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSite } from '../tests/support/site.js';
@@ -8,11 +8,11 @@ import { PEERS } from './peers.js';
 
 const ROUNDS = 3;
 const CALLS = Number(process.env.CALLS ?? 20);
-/** How long a handler may take to hear of a cancel, in ms, before that counts as never. */
+/** Ms within which a handler must receive a cancel; else it counts as never received. */
 const NEVER = 5000;
 const now = () => performance.timeOrigin + performance.now();
 
-/** Resident memory of a process and of all that it has begun, in MB. */
+/** Resident memory of a process and its descendants, in MB. */
 function memoryOf(pid) {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -31,7 +31,7 @@ function memoryOf(pid) {
   return { program, browser: browser.reduce((sum, each) => sum + each, 0) };
 }
 
-/** What is measured, and how a value of it is written. */
+/** The measures, and the format of their values. */
 const TIME = (value) =>
   value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${value.toFixed(1)} ms`;
 const SIZE = (value) => `${value.toFixed(0)} MB`;
@@ -59,7 +59,7 @@ async function timed(work) {
 
 /**
  * @param {import('./peers.js').Peer} peer
- * @returns {Promise<number>} ms; NaN: the handler heard nothing of it
+ * @returns {Promise<number>} ms; NaN: the handler did not receive it
  */
 async function cancel({ call }) {
   const before = site.lines.length;
@@ -94,7 +94,7 @@ async function measure(connect, add) {
   for (let i = 0; i < CALLS; i++) {
     const heard = await cancel(peer);
     add(CANCEL, heard);
-    // One that never comes comes no more often.
+    // If the first is not received, further ones are not, either.
     if (Number.isNaN(heard)) break;
   }
   await peer.mcp.close();
@@ -125,5 +125,5 @@ for (const [what, shown] of Object.entries(MEASURES)) {
   const [first, last] = [names[0], names.at(-1)].map((name) => median(values[what][name]));
   row([what, ...cells, Number.isNaN(last) ? '' : (last / first).toFixed(1)]);
 }
-// What never came is still waited for.
+// Calls whose cancel was not received are still pending.
 process.exit();

@@ -1,5 +1,6 @@
 /**
- * Who is measured: the gateway in both versions of MCP, and the nearest other way to the same app.
+ * The measured servers: the gateway in both versions of MCP, and the nearest alternative for the
+ * same app.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -7,13 +8,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectClient } from '../tests/support/clients.js';
 
-/** Too heavy to be installed for those who do not run this. */
+/** Too heavy for a dependency. */
 const DEVTOOLS = 'chrome-devtools-mcp@1.11.0';
 const folder = fileURLToPath(new URL('../../../build/peers', import.meta.url));
 
 /**
- * @typedef {object} Peer An MCP server that a client has connected to; nothing else has been asked
- *   of it.
+ * @typedef {object} Peer An MCP server with a connected client, before any request.
  * @property {Awaited<ReturnType<typeof connectClient>>} mcp
  * @property {() => Promise<void>} open makes the app ready to be called
  * @property {(capability: string, params: object, options?: object) => Promise<any>} call
@@ -47,7 +47,7 @@ async function devtools(url) {
   }
   const browser = ['--headless', '--isolated', '--executablePath'];
   browser.push(process.env.CHROMIUM ?? '/usr/bin/chromium');
-  // The same as the gateway gives its own.
+  // The gateway's browser has the same flags.
   for (const flag of ['--disable-gpu', '--disable-sync', '--disable-background-networking']) {
     browser.push(`--chromeArg=${flag}`);
   }
@@ -78,7 +78,7 @@ async function devtools(url) {
 }
 
 /**
- * By what they are called, the first is what the others are compared with.
+ * By name; the others are compared with the first.
  * @type {Record<string, (url: string) => Promise<Peer>>}
  */
 export const PEERS = {

@@ -1,5 +1,5 @@
-// Makes build/abp-bridge-gateway.mcpb: the gateway and all that it needs but Node and a browser, in
-// one file.
+// Makes build/abp-bridge-gateway.mcpb: one file with all that the gateway needs except Node and a
+// browser.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: {
     main: 'packages/gateway/src/main.js',
-    // The thread is begun by its address, beside the chunk that begins it.
+    // The thread is started by its address, beside the chunk that starts it.
     'chunks/schema-worker': 'packages/gateway/src/schema-worker.js',
   },
   outdir: join(folder, 'server'),
@@ -25,10 +25,10 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   format: 'esm',
-  // What a command does not use is not loaded.
+  // A command loads only its own code.
   splitting: true,
   chunkNames: 'chunks/[name]-[hash]',
-  // CommonJS modules ask for Node's own by `require`, which ES modules have not.
+  // CommonJS modules load Node's own by `require`, which ES modules do not have.
   banner: {
     js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
   },
@@ -37,11 +37,11 @@ const { metafile } = await build({
 
 const write = (name, text) => writeFileSync(join(folder, name), text);
 write('manifest.json', JSON.stringify(manifestOf(about), undefined, 2));
-// The program reads its version there, and Node that these are ES modules.
+// The program reads its version from it, and Node that these are ES modules.
 write('package.json', JSON.stringify({ name: about.name, version: about.version, type: 'module' }));
 write('LICENSE', readFileSync(join(root, 'LICENSE')));
 
-// Whoever passes these packages on passes their licenses on.
+// The licenses of bundled packages must be distributed with them.
 mkdirSync(join(folder, 'licenses'));
 const packages = Object.keys(metafile.inputs).flatMap(
   (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],

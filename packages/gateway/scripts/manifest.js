@@ -1,5 +1,6 @@
 /**
- * What a host of MCP bundles is told: how the gateway is started, and what a person is asked for.
+ * The manifest for a host of MCP bundles: how to start the gateway, and the settings to ask a
+ * person for.
  * @param {{ name: string, version: string, description: string, license: string,
  *   keywords: string[], engines: { node: string } }} about the gateway's package.json
  */
@@ -18,11 +19,11 @@ export const manifestOf = ({ name, version, description, license, keywords, engi
     mcp_config: {
       command: 'node',
       args: ['${__dirname}/server/main.js', 'mcp', '${user_config.url}'],
-      // Empty finds a browser that is installed.
+      // If empty, an installed browser is found.
       env: { CHROME_PATH: '${user_config.browser}' },
     },
   },
-  // What an app can do is known when it is open.
+  // The tools of an app are known once it is open.
   tools_generated: true,
   compatibility: { platforms: ['darwin', 'win32', 'linux'], runtimes: { node: engines.node } },
   user_config: {

@@ -1,4 +1,7 @@
-/** An app, however it is reached: opened with the first need, and opened again when it was lost. */
+/**
+ * An app, in a page or behind a socket: opened at the first need, and opened again when it was
+ * lost.
+ */
 import { AbpError, connect } from 'abp-bridge';
 import { webSocketTransport } from 'abp-bridge/transports';
 import { WebSocket } from 'ws';
@@ -23,40 +26,40 @@ import { unlessAborted } from './waiting.js';
  *
  * @typedef {object} CallOptions
  * @property {AbortSignal} [signal]
- * @property {string} [owner] who calls: questions are put to nobody else
+ * @property {string} [owner] the caller: only it is asked questions
  * @property {number} [timeout] ms
  * @property {OnProgress} [onProgress]
- * @property {(text: string, count: number) => void} [onChunk] is shown each chunk that the handler
- *   streams
- * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one is not
- *   made again
+ * @property {(text: string, count: number) => void} [onChunk] called with each chunk that the
+ *   handler streams
+ * @property {string} [idempotencyKey] names the work: the app does not run it again for a repeated
+ *   key
  * @property {string | null} [memory] the memory that must know the key; null if none can
- * @property {Ask} [ask] absent: whoever calls can be asked nothing
+ * @property {Ask} [ask] absent if the caller cannot be asked
  *
  * @typedef {Response & { isTool?: boolean, chunks?: unknown[], downloads?: object[],
  *   memory?: string,
  *   settled?: Promise<import('./outcomes.js').Became> }} Result `isTool`: a page's WebMCP tool
- *   returned it; `memory`: what remembers keys; `chunks`: what was streamed before the data (where
- *   the handler returned nothing, they are the data); `downloads`: what the page downloaded
- *   meanwhile, as the protocol's BinaryData
+ *   returned it; `memory`: the memory for keys; `chunks`: streamed before the data (they are the
+ *   data if the handler returned nothing); `downloads`: of the page meanwhile, as the protocol's
+ *   BinaryData
  */
 
-/** How long a page may take to load, and an app to answer, in ms. */
+/** Ms that a page may take to load, and an app to answer. */
 const DEFAULT_TIMEOUT = 30_000;
 /**
- * Bytes in which an app may say what it can do, twice in one message. Pages are bounded elsewhere:
- * a client sees little of it.
+ * Bytes of an app's self-description, which may be twice in one message. Pages have another limit:
+ * little of it reaches a client.
  */
 const MAX_SAID = 8 << 20;
 /** Bytes of the longest message of a socket: the transport's own limit, before it is in memory. */
 const MAX_PAYLOAD = 32 << 20;
 /**
- * Chunks of a call that are kept, and what they may be together, in characters and bytes, as far as
- * that shows.
+ * Chunks of a call that are kept, and their total size, in characters and bytes, as far as it is
+ * known.
  */
 const MAX_CHUNKS = 2 ** 16;
 const MAX_SIZE = 2 ** 26;
-/** What anything but text and bytes counts for: those who send it have bounded it. */
+/** The assumed size of other values, which their senders have limited. */
 const SOME = 1024;
 
 /**
@@ -73,21 +76,21 @@ export function appUrl(text) {
 }
 
 export class App {
-  /** Hear that the app can do something else than before. @type {Set<() => void>} */
+  /** Called when the app's capabilities have changed. @type {Set<() => void>} */
   watchers = new Set();
   /** @type {Client | BorrowedApp | undefined} */
   #client;
   /**
-   * Listens for other gateways that want the profile, while it is ours.
+   * Serves other gateways that want the profile, while it is ours.
    * @type {import('node:net').Server | undefined}
    */
   #server;
-  /** Those that use the app. @type {Set<ReturnType<typeof shareApp>>} */
+  /** The users of the app. @type {Set<ReturnType<typeof shareApp>>} */
   #shares = new Set();
   /** @type {Promise<Client | BorrowedApp> | undefined} */
   #opening;
   /**
-   * The way to an app that is a page; there is another to those behind a socket.
+   * The connection to an app in a page; undefined for one behind a socket.
    * @type {PageWay | undefined}
    */
   #page;
@@ -95,8 +98,8 @@ export class App {
   #timeout;
   #closed = false;
   /**
-   * Calls under way and what they have downloaded, the latest last: a question of the app's names
-   * no call, nor does a download.
+   * Calls in progress and their downloads, the latest last: neither a question of the app nor a
+   * download names its call.
    * @type {Map<CallOptions, import('./unattended.js').Download[]>}
    */
   #calls = new Map();
@@ -114,15 +117,15 @@ export class App {
       this.#page = new PageWay(url, values, (download) => this.#take(download));
   }
 
-  /** The folder of its profile, if that stays. */
+  /** The folder of its profile, if that is kept. */
   get profile() {
     return this.#page?.profile;
   }
 
   /**
-   * The session with the app: the one that there is, or a new one.
+   * The session with the app: the present one, or a new one.
    * @returns {Promise<Client | BorrowedApp>}
-   * @throws {UserError} when there is no way to the app
+   * @throws {UserError} if the app cannot be reached
    */
   async open() {
     if (this.#client?.connected) return this.#client;
@@ -148,7 +151,7 @@ export class App {
         : '';
       throw new UserError(`${this.url.href} has no app that answered (${code}: ${message})${hint}`);
     } finally {
-      // What was made meanwhile is not wanted any more.
+      // The app was closed meanwhile.
       if (this.#closed) this.#leave();
     }
   }
@@ -172,7 +175,7 @@ export class App {
     if (this.#page) return this.#page.connect(options);
     const before = this.#client;
     if (before && !('pid' in before)) {
-      // The same agent: it may ask what became of its calls.
+      // The same agent, so it may request the outcomes of its calls.
       await before.reconnect();
       return before;
     }
@@ -188,8 +191,8 @@ export class App {
   };
 
   /**
-   * The app in the browser of another gateway, if that has the profile. Else it is ours from now
-   * on, and others borrow.
+   * The app in the browser of another gateway, if that has the profile. Otherwise this gateway
+   * takes it, and others borrow the app.
    */
   async #borrow() {
     if (!this.profile || this.#server) return undefined;
@@ -210,8 +213,8 @@ export class App {
   }
 
   /**
-   * Lets go of the profile and its browser, until the app is needed again.
-   * @returns {Promise<string | undefined>} why not, if it does not
+   * Releases the profile and its browser, until the app is needed again.
+   * @returns {Promise<string | undefined>} the reason, if it cannot
    */
   async release() {
     await this.#opening?.catch(() => {});
@@ -222,7 +225,7 @@ export class App {
     this.#leave();
   }
 
-  /** What the app says that it is, and can do. */
+  /** The app's description of itself and its capabilities. */
   async describe() {
     const client = await this.open();
     return { app: client.app, capabilities: await client.listCapabilities() };
@@ -233,13 +236,13 @@ export class App {
     return (await this.describe()).capabilities;
   }
 
-  /** The same without opening it: undefined while there was no session. */
+  /** The same without opening it: undefined before the first session. */
   knownCapabilities() {
     return this.#client?.listCapabilities();
   }
 
   /**
-   * Calls a capability, and never rejects for what becomes of that.
+   * Calls a capability. Never rejects because of the call's result.
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
@@ -270,12 +273,12 @@ export class App {
     try {
       const response = await callStreamed(client, name, params, options);
       if (response.cancelled && this.#page && !(await this.#page.responds())) {
-        // Nobody has said that the call has stopped.
+        // It is not known that the call has stopped.
         const { code = 'CANCELLED', message = 'cancelled' } = response.error ?? {};
         const why = `${message}. The page did not answer, and was closed`;
         return failed(code, why, { cancelled: true, metadata: { outcome: 'unknown' } });
       }
-      // What WebMCP tools return is in MCP's form.
+      // Results of WebMCP tools have MCP's form.
       const isTool = /** @type {{ webmcp?: unknown } | undefined} */ (client.app)?.webmcp === true;
       const files = response.success ? await this.#filesOf(downloads, signal) : [];
       return {
@@ -307,9 +310,9 @@ export class App {
   }
 
   /**
-   * The calls to which something of the app's may belong, the latest first. It does not say to
-   * which, so they must be the same caller's (else undefined): the word of one must not count for
-   * another. A cancelled call has no part in it any more.
+   * The calls that may be meant by a question or a download of the app, the latest first. It names
+   * no call, so all must have the same caller (else undefined): one caller must not answer for
+   * another. Cancelled calls are excluded.
    */
   #callsOfOne() {
     const calls = [...this.#calls.keys()].reverse().filter(({ signal }) => !signal?.aborted);
@@ -324,7 +327,7 @@ export class App {
   }
 
   /**
-   * @param {import('./unattended.js').Download[]} downloads they may still become more
+   * @param {import('./unattended.js').Download[]} downloads that may still gain more
    * @param {AbortSignal} [signal]
    */
   async #filesOf(downloads, signal) {
@@ -336,7 +339,7 @@ export class App {
     return files.filter((file) => file !== undefined);
   }
 
-  /** Ends the session and the browser. What is pending settles as cancelled. */
+  /** Ends the session and the browser. Pending calls settle as cancelled. */
   async close() {
     this.#closed = true;
     await Promise.all([...this.#shares].map((share) => share.close()));
@@ -355,7 +358,7 @@ export class App {
 }
 
 /**
- * Makes a call and reads what its handler streams.
+ * Makes a call and reads the handler's stream.
  * @param {Client} client
  * @param {string} name
  * @param {unknown} params
@@ -383,12 +386,12 @@ async function callStreamed(client, name, params, { onChunk, ...given }) {
       onChunk?.(chunkText(chunk), chunks.length);
     }
   } catch {
-    // Its response says what became of it.
+    // Its response has the outcome.
   }
   const response = await stream.response;
   if (isFull) {
     const message = `The app streamed more than the gateway keeps: ${chunks.length} chunks`;
-    // The call was cancelled for that, and says what became of it, unless it was at its end.
+    // The call was cancelled for that, and has its outcome, unless it had ended.
     const outcome = response.success ? 'finished' : response.metadata?.outcome;
     return failed('OPERATION_FAILED', message, { metadata: { ...response.metadata, outcome } });
   }
@@ -398,7 +401,7 @@ async function callStreamed(client, name, params, { onChunk, ...given }) {
 }
 
 /**
- * Whether the app has stopped the call. Of a page's WebMCP tools nobody knows.
+ * True if the app has stopped the call. For a page's WebMCP tools this is unknown.
  * @param {Response} response
  */
 export const hasStopped = ({ cancelled, metadata }) =>

@@ -1,19 +1,17 @@
-/** The commands: what each takes, in the words of `parseArgs`, and what its help says. */
+/** The commands: their arguments, as `parseArgs` takes them, and their help. */
 
 /**
- * The options of the commands, as `parseArgs` reads them; which of them a command has, is said
- * below.
+ * All options of the commands, as `parseArgs` returns them; each command below has some of them.
  * @typedef {Partial<Record<'browser' | 'profile' | 'cdp' | 'connect-timeout' | 'http' | 'token'
  *   | 'keep-alive' | 'patience' | 'timeout' | 'out', string>>
  *   & Partial<Record<'headed' | 'temporary' | 'json', boolean>>
  *   & Partial<Record<'origin' | 'browser-arg' | 'allow-origin' | 'allow-host', string[]>>} Values
- * @typedef {object} Context What the program's package.json says; no dependencies where they are
- *   bundled.
+ * @typedef {object} Context The program's package.json; without dependencies in the bundle.
  * @property {string} version
  * @property {Record<string, string>} [dependencies]
  * @typedef {(positionals: any, values: Values, context: Context) => Promise<number | void>} Execute
  *   Returns the exit code.
- * @typedef {object} Option `value`: what help calls it.
+ * @typedef {object} Option `value`: its name in the help.
  * @property {'string' | 'boolean'} type
  * @property {boolean} [multiple]
  * @property {string} [value]
@@ -21,7 +19,7 @@
  * @typedef {object} Command
  * @property {string} summary
  * @property {string} usage
- * @property {[number, number]} takes how many arguments at least and at most
+ * @property {[number, number]} takes minimum and maximum number of arguments
  * @property {Record<string, Option>} options
  * @property {() => Promise<{ execute: Execute }>} load
  */
@@ -51,7 +49,7 @@ const BROWSER = {
   ),
 };
 
-/** How to get to the app. */
+/** Options of the connection to the app. */
 const WAY = {
   ...BROWSER,
   headed: flag("shows the browser's window"),
@@ -69,7 +67,7 @@ const WAY = {
   ),
 };
 
-/** A server over HTTP. */
+/** Options of a server over HTTP. */
 const HTTP = {
   http: text('HOST:PORT', 'serves HTTP there, such as 127.0.0.1:8808'),
   token: text(

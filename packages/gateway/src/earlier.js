@@ -1,8 +1,8 @@
 /**
- * Earlier calls of a client: what became of those whose answer it did not get goes along with its
- * next result, and a call that repeats one says so. Which they are, and what is still to be told of
- * each, the core knows (`@abp-bridge/a2a/tasks`); here are the words. docs/gateway.md says what a
- * client may rely on.
+ * Earlier calls of a client. Outcomes that the client did not receive are added to its next result,
+ * and the result of a repeated call mentions the first one. The core (`@abp-bridge/a2a/tasks`)
+ * knows these calls and the outcomes still to be sent; this file writes the texts. docs/gateway.md
+ * has the promises to clients.
  */
 import { createHash } from 'node:crypto';
 import { InvalidRequest } from './errors.js';
@@ -10,22 +10,21 @@ import { OUTCOME, sentenceOf } from './outcomes.js';
 import { cleanText, jsonText } from './texts.js';
 
 /**
- * In the `_meta` of `tools/call`: who calls, where sessions do not say it or end; and the name of
- * the work.
+ * Members of `_meta` of `tools/call`: the client, if sessions do not identify it or end; and the
+ * name of the work.
  */
 const CLIENT = 'abp-bridge/client';
 const KEY = 'abp-bridge/idempotencyKey';
-/** And that a response which breaks off is no cancel. */
+/** Requests that a response which breaks off is not a cancel. */
 const CONTINUES = 'abp-bridge/continueOnDisconnect';
-/** In that of its result. */
+/** A member of `_meta` of the result. */
 const EARLIER = 'abp-bridge/earlier';
 const REPEATS = 'abp-bridge/repeats';
 
-/** Earlier calls that one result names; of others it says how many. */
+/** Earlier calls that one result names; it counts the others. */
 const MAX_TOLD = 16;
 /**
- * Characters of a call's arguments that are shown, and of a text by which a client or its work is
- * known.
+ * Characters of a call's arguments that are shown, and of a name of a client or its work.
  */
 const MAX_SHOWN = 200;
 const MAX_NAME = 256;
@@ -52,7 +51,7 @@ function nameIn(meta, member) {
 }
 
 /**
- * JSON of which two are the same if the values are, in whatever order their members come.
+ * JSON that is equal for equal values, whatever the order of their members.
  * @param {unknown} value
  */
 const canonical = (value) =>
@@ -66,17 +65,17 @@ const canonical = (value) =>
 const digest = (value) => createHash('sha256').update(canonical(value)).digest('base64url');
 
 /**
- * Who makes a call, and what it is. Only hashes are kept of what is compared.
+ * Identifies a call and its client. Only hashes are stored for the comparisons.
  * @param {Record<string, unknown> | undefined} meta of the request
- * @param {string | undefined} owner its session, if there is one
+ * @param {string | undefined} owner its session, if any
  * @param {string} tool
  * @param {unknown} args
- * @throws {InvalidRequest} when a name is none
+ * @throws {InvalidRequest} when a name is not valid
  */
 export function identify(meta, owner, tool, args) {
   const client = nameIn(meta, CLIENT);
   const key = nameIn(meta, KEY);
-  // What a client calls itself is nobody's session.
+  // A client's own name must not match a session.
   const reader = client === undefined ? owner : `client ${digest(client)}`;
   const { [CONTINUES]: continues = false } = meta ?? {};
   if (typeof continues !== 'boolean' || (continues && reader === undefined))
@@ -86,17 +85,17 @@ export function identify(meta, owner, tool, args) {
     );
   const isKnown = reader !== undefined || key !== undefined;
   return {
-    /** Whom to tell; undefined where nobody could be told apart. */
+    /** The client to notify; undefined if clients cannot be told apart. */
     reader,
     /**
-     * What the app knows the work by. Whoever has no session shares its keys with all who have the
+     * The key that the app gets. Clients without a session share their keys with all who have the
      * token.
      */
     key: key && digest([reader ?? '', key]),
-    /** The key in the client's words, and what stands for the arguments that it belongs to. */
+    /** The client's own key, and the hash of the arguments that it belongs to. */
     named: key,
     args: key && digest([args ?? {}]),
-    /** Calls of which this is the same are the same, of one reader. */
+    /** Equal for repeats of a call by the same client. */
     work: isKnown ? digest([tool, key === undefined ? { args } : { key }]) : undefined,
     shown: cleanText(jsonText(args), MAX_SHOWN),
     continues,
@@ -107,14 +106,14 @@ export function identify(meta, owner, tool, args) {
 const timeOf = (date) => `${date.toISOString().slice(11, 16)} UTC`;
 
 /**
- * What is told of an earlier call.
+ * The description of an earlier call.
  * @param {Run} run
- * @param {string} outcome the word of the core
- * @param {boolean} canAsk whether its result can be had by its handle
+ * @param {string} outcome in the core's words
+ * @param {boolean} canAsk whether its result is available by its handle
  */
 function described(run, outcome, canAsk) {
   const { result, reason, leftAt = run.createdAt, requestId, tool, id } = run;
-  // The content of a result that was most likely read is not kept.
+  // A result that was most likely read keeps no content.
   const isKept = result !== undefined && !result.isError && result.content.length > 0;
   const goesOn = !result && !reason;
   const handle = canAsk && (isKept || goesOn) ? id : undefined;
@@ -130,7 +129,7 @@ function described(run, outcome, canAsk) {
     handle && isKept && `Its result is kept: call_wait gives it for the handle ${id}.`,
     handle && goesOn && `call_wait waits for its result, by the handle ${id}.`,
   ];
-  // The error of a call that was stopped says only that.
+  // The error of a call that was stopped has no further information.
   const { code, message } = /** @type {any} */ (result?._meta?.['abp-bridge/error']) ?? {};
   const failure =
     code && code !== 'CANCELLED' ? `: ${code}: ${cleanText(message, MAX_SHOWN)}` : '.';
@@ -154,15 +153,15 @@ function described(run, outcome, canAsk) {
 }
 
 /**
- * A result with what its client did not hear of its earlier calls, each once.
+ * A result with the outcomes of earlier calls that its client did not receive, each once.
  * @param {ToolResult} result
  * @param {import('./runs.js').Runs} runs
  * @param {object} to
  * @param {Identity['reader']} to.reader
- * @param {Run} to.run whose result it is
- * @param {(run: Run) => boolean} to.canAsk whether it can ask for the result of a call by its
+ * @param {Run} to.run that the result belongs to
+ * @param {(run: Run) => boolean} to.canAsk whether it can request the result of a call by its
  *   handle
- * @returns {{ result: ToolResult, told: Run[] }} `told`: of these it hears with it
+ * @returns {{ result: ToolResult, told: Run[] }} `told`: the calls included
  */
 export function withEarlier(result, runs, { reader, run, canAsk }) {
   const { repeats } = run;
@@ -187,7 +186,7 @@ export function withEarlier(result, runs, { reader, run, canAsk }) {
     told,
     result: {
       ...result,
-      // The data stand first: that is where clients look.
+      // The data are first: that is where clients look.
       content: [
         ...result.content,
         { type: 'text', text: lines.join('\n') },
@@ -202,7 +201,7 @@ export function withEarlier(result, runs, { reader, run, canAsk }) {
   };
 }
 
-/** What each says of the same call that was made before. @type {Record<string, string>} */
+/** Sentences on the first call of a repeated one. @type {Record<string, string>} */
 const BEFORE = {
   running: 'was still running when this one began',
   finished: 'had run to its end, and its result did not reach you',
@@ -210,7 +209,7 @@ const BEFORE = {
 };
 
 /**
- * What the answer to a call says of one that was the same.
+ * The note on the first call, in the result of a repeated one.
  * @param {Run} before
  * @param {string} outcome
  */

@@ -1,23 +1,23 @@
 /**
- * What a user is told: errors that can be mended, without a stack trace, each with its own exit
- * code; and what goes on.
+ * Messages for the user: errors with a remedy and without a stack trace, each with its own exit
+ * code; and a log.
  */
 import { printable } from './texts.js';
 
-/** What the program ends with. */
+/** Exit codes of the program. */
 export const EXIT = {
   OK: 0,
-  FAILED: 1, // the app said that the call failed
+  FAILED: 1, // the call failed in the app
   USAGE: 2,
   UNREACHABLE: 3, // no browser, no page, no app in it
-  UNSAVED: 4, // the result could not be written where it was wanted
+  UNSAVED: 4, // the result could not be written to the given place
   TIMEOUT: 124, // as of the program `timeout`
   CANCELLED: 130, // as of a shell's command that Ctrl-C ended
 };
 
 export class UserError extends Error {
   /**
-   * @param {string} message what is wrong and what mends it
+   * @param {string} message the problem and its remedy
    * @param {number} [exitCode] one of {@link EXIT}
    */
   constructor(message, exitCode = EXIT.UNREACHABLE) {
@@ -27,11 +27,11 @@ export class UserError extends Error {
   }
 }
 
-/** A request that can be mended by whoever made it. */
+/** An error of a request that its sender can correct. */
 export class InvalidRequest extends Error {
   /**
    * @param {string} message
-   * @param {unknown} [data] goes along with it
+   * @param {unknown} [data] sent with it
    */
   constructor(message, data) {
     super(message);

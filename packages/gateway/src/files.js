@@ -1,6 +1,6 @@
 /**
- * Files: folders that go with the gateway; results that are too large for a message; and results'
- * bytes that a person wants saved.
+ * Files: folders that are deleted with the gateway; results that are too large for a message; and
+ * bytes of results that a person wants to save.
  */
 import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs/promises';
@@ -10,26 +10,26 @@ import { pathToFileURL } from 'node:url';
 import { log, usageError } from './errors.js';
 import { lineOf } from './texts.js';
 
-// --- Folders for results, for what a browser downloads, for profiles that are thrown away --------
+// --- Temporary folders, for results, downloads and profiles --------------------------------------
 
-/** Begins their names; the process that has one follows. */
+/** The prefix of their names, before the id of their process. */
 const PREFIX = 'abp-bridge-gateway-';
 
 /**
- * @returns {Promise<string>} the path of a new folder. Those of gateways that were killed are
- *   cleared first
+ * @returns {Promise<string>} the path of a new folder. Folders of gateways that were killed are
+ *   deleted first
  */
 export async function makeTemporaryFolder() {
   for (const name of await fs.readdir(tmpdir()).catch(() => [])) {
     const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]);
-    // What is another user's stays.
+    // Files of other users stay.
     if (pid && !isRunning(pid)) await removeFolder(join(tmpdir(), name)).catch(() => {});
   }
   return fs.mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
 /**
- * Removes a folder, though a browser that is on its way out may still write there.
+ * Removes a folder, even while a browser that is ending may still write there.
  * @param {string} path
  */
 export const removeFolder = (path) => fs.rm(path, { recursive: true, force: true, maxRetries: 5 });
@@ -44,18 +44,19 @@ function isRunning(pid) {
   }
 }
 
-// --- Results of clients: what `resources/read` serves, and nothing else --------------------------
+// --- Results for clients, which `resources/read` serves ------------------------------------------
 
-/** Files that are kept; the oldest give way. */
+/** Files that are kept; the oldest are deleted first. */
 const MAX_FILES = 64;
-/** Bytes of them all together. */
+/** Bytes of all of them together. */
 const MAX_BYTES = 1 << 30;
 /**
- * Bytes of one message's contents: official clients end a connection on which 10 MiB come at once.
+ * Bytes of one message's contents: official clients end a connection on which 10 MiB arrive at
+ * once.
  */
 export const MAX_MESSAGE = 8 << 20;
 
-/** Types of files, each with its ending. */
+/** Media types of files, with their extensions. */
 const TYPES =
   `application/json json, application/pdf pdf, application/zip zip, audio/mpeg mp3, audio/wav wav, image/gif gif,
   image/jpeg jpg, image/png png, image/svg+xml svg, image/webp webp, text/csv csv, text/html html, text/plain txt, video/mp4 mp4`
@@ -74,7 +75,7 @@ const TYPES =
  */
 
 /**
- * What a file is, by its name.
+ * The type of a file, by its name.
  * @param {string} name
  */
 export const typeOfName = (name) =>
@@ -90,14 +91,15 @@ export class ResultFiles {
   #bytes = 0;
 
   /**
-   * @param {string} [folder] where they go and stay; else into a folder that goes with the gateway
+   * @param {string} [folder] for the files, which then stay; by default a temporary one
    */
   constructor(folder) {
     this.#wanted = folder;
   }
 
   /**
-   * What a session may list. Without a session there is nothing to tell clients apart by.
+   * The files that a session may list. Without sessions clients cannot be told apart, so none are
+   * listed.
    * @param {string | undefined} owner
    */
   of(owner) {
@@ -112,11 +114,11 @@ export class ResultFiles {
   async keep({ bytes, mimeType }, owner) {
     this.#folder ??= this.#makeFolder();
     const folder = await this.#folder.catch((error) => {
-      // Another time there may be room.
+      // There may be room another time.
       this.#folder = undefined;
       throw error;
     });
-    // The app's own name for it names no file.
+    // The app's own name for it is not used.
     const [, ending = 'bin'] = TYPES.find(([type]) => type === mimeType) ?? [];
     const name = `result-${randomBytes(9).toString('hex')}.${ending}`;
     const path = join(folder, name);
@@ -143,9 +145,9 @@ export class ResultFiles {
 
   /**
    * @param {string} uri
-   * @param {string | undefined} owner who asks
+   * @param {string | undefined} owner that requests it
    * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>}
-   *   undefined for whatever is not one of this owner's files, or is not there any more
+   * undefined if it is not one of this owner's files, or was deleted
    */
   async read(uri, owner) {
     const kept = this.#kept.get(uri);
@@ -163,17 +165,17 @@ export class ResultFiles {
     return { uri, mimeType: 'text/plain', text };
   }
 
-  /** Removes what is nobody's any more. */
+  /** Deletes the temporary files. */
   async close() {
     if (this.#folder && !this.#wanted) await removeFolder(await this.#folder);
   }
 }
 
-// --- What a person wants saved: the app may suggest names, and overwrites nothing ----------------
+// --- Files that a person saves: the app may suggest names, and overwrites nothing ----------------
 
 /** Names that are tried for one file. */
 const MAX_TRIES = 1000;
-/** Characters of a name, its ending included. */
+/** Characters of a name with its extension. */
 const MAX_FILENAME = 100;
 /** Names of devices, on Windows. */
 const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
@@ -198,9 +200,9 @@ export async function requireWritable(out) {
 }
 
 /**
- * A name that may stand in a folder: no path, not hidden, nothing that a terminal interprets.
+ * A safe name in a folder: no path, not hidden, nothing that a terminal interprets.
  * @param {Bytes} file
- * @param {number} at which of them
+ * @param {number} at its number
  */
 function safeName({ filename = '' }, at) {
   const name = lineOf(basename(filename.replaceAll('\\', '/')), MAX_FILENAME)
@@ -210,7 +212,7 @@ function safeName({ filename = '' }, at) {
 }
 
 /**
- * Writes a file that is not there yet: if one is, it gets a number.
+ * Writes a new file. If the name is taken, it gets a number.
  * @param {string} folder
  * @param {string} name
  * @param {Uint8Array} bytes
@@ -230,11 +232,11 @@ async function writeNew(folder, name, bytes) {
 }
 
 /**
- * Saves all bytes of a result. What cannot be written where it was wanted is not lost: it goes into
- * a temporary folder.
+ * Saves all bytes of a result. Bytes that cannot be written to the given place go into a temporary
+ * folder.
  * @param {Bytes[]} found
- * @param {string} out a file, which is overwritten, or a folder, in which nothing is
- * @returns {Promise<boolean>} whether all of it is where it was wanted
+ * @param {string} out a file, which is overwritten, or a folder, in which nothing is overwritten
+ * @returns {Promise<boolean>} whether everything is in the given place
  */
 export async function saveAll(found, out) {
   if (!found.length) log('the result has no binary parts: nothing was saved');

@@ -1,9 +1,9 @@
-/** Finds a browser that is installed: the driver downloads none. */
+/** Finds an installed browser: the driver downloads none. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { UserError } from './errors.js';
 
-/** Programs on the path, in the order in which they are looked for. */
+/** Programs on the path, in the order of the search. */
 const PROGRAMS = [
   'google-chrome-stable',
   'google-chrome',
@@ -24,7 +24,7 @@ const WINDOWS = [
 ];
 
 /**
- * Where browsers may be on this kind of system, the preferred ones first.
+ * Possible paths of browsers on this kind of system, the preferred ones first.
  * @param {NodeJS.Platform} platform
  * @param {NodeJS.ProcessEnv} env
  */
@@ -53,7 +53,7 @@ function isProgram(path) {
   }
 }
 
-/** What installs a browser here. */
+/** The command that installs a browser here. */
 export const BROWSER_MEND =
   /** @type {Partial<Record<NodeJS.Platform, string>>} */ ({
     darwin: 'brew install --cask google-chrome',
@@ -62,7 +62,7 @@ export const BROWSER_MEND =
 
 /**
  * The path of a browser.
- * @param {string} [named] the one to take, by the user's word
+ * @param {string} [named] the user's choice
  * @throws {UserError} when there is none
  */
 export function findBrowser(named) {

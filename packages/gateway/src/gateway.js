@@ -1,24 +1,23 @@
 /**
- * The apps, their tools, and the calls that run, for however many clients there are. How it is
- * made:
+ * The apps, their tools, and the calls in progress, for any number of clients. How it is made:
  *
- * - `main.js` reads the command line by the table in `commands.js`, `commands/` has what each
- *   command does, and `signals.js` what ends it.
+ * - `main.js` reads the command line by the table in `commands.js`, `commands/` has the commands,
+ *   and `signals.js` ends them.
  * - `app.js` is one app: an agent's session, made when it is needed and again when it was lost,
  *   over a socket, in a page (`page-way.js`, with a browser of its own: `profile.js`,
  *   `unattended.js`, `find-browser.js`), or in the browser of another gateway that has the profile
  *   (`profile-socket.js`, `shared-app.js`).
- * - `mcp-server.js` is what a client of MCP sees, on stdio (`commands/mcp.js`) or HTTP (`http.js`,
- *   `http-guard.js`), and waits with a request for what becomes of a call; `mcp-methods.js` has its
- *   tools, tasks and resources.
- * - A call: `tools/call` asks `Gateway.start` for a run (`runs.js`), whose `app.call` is a call of
+ * - `mcp-server.js` serves a client of MCP, on stdio (`commands/mcp.js`) or HTTP (`http.js`,
+ *   `http-guard.js`), and makes a request wait for a call; `mcp-methods.js` has the tools, tasks
+ *   and resources.
+ * - A call: `tools/call` gets a run (`runs.js`) from `Gateway.start`, whose `app.call` is a call of
  *   the core's. Its progress (`progress.js`) and its questions (`questions.js`) go to the request
  *   that waits; its response becomes a tool's result (`results.js`, with `plain.js`, `outcomes.js`,
- *   `files.js`, `schema-checker.js`), and tells of earlier calls (`earlier.js`). If that takes
- *   long, the request is answered with a task or a handle, and another one asks for the run.
- * - The core decides what becomes of a call, and, as for A2A's tasks, which state a run is in, when
- *   nobody asks for it any more, and how long its result is kept. Here are values: what apps said
- *   last, results, questions, files.
+ *   `files.js`, `schema-checker.js`), with notes on earlier calls (`earlier.js`). If the call takes
+ *   long, the request is answered with a task or a handle, and a later one requests the run.
+ * - The core decides the outcome of a call, and, as for A2A's tasks, the state of a run, when it is
+ *   no longer requested, and how long its result is kept. JavaScript holds values: the apps' latest
+ *   reports, results, questions, files.
  * - `commands/a2a.js` gives an app to `createTaskServer` of `@abp-bridge/a2a` as its executor.
  */
 import { discover, isPublic } from 'abp-bridge/discover';
@@ -34,30 +33,30 @@ import { cleanText } from './texts.js';
 import { HANDLE_NAMES, MAX_TOOLS, ToolNames, toolOf } from './tools.js';
 import { unlessAborted, within } from './waiting.js';
 
-/** How long calls may take to stop when the gateway closes, in ms. */
+/** Ms that calls may take to stop when the gateway closes. */
 const CLOSING = 3000;
-/** When an app that could not be reached is tried again, in ms, at first and at most. */
+/** Ms before the first retry to reach an app, and at most. */
 const FIRST_RETRY = 5000;
 const LAST_RETRY = 60_000;
-/** Characters of a schema that a failure shows. */
+/** Characters of a schema in an error. */
 const MAX_SHOWN = 2000;
-/** How long a manifest may take, in ms. */
+/** Ms that a manifest may take. */
 const MANIFEST_TIMEOUT = 5000;
 
 /**
  * @typedef {import('./tools.js').Capability} Capability
  * @typedef {import('./tools.js').Tool} Tool
- * @typedef {object} Named An app, what begins its tools' names, and what descriptions call it,
- *   where there are several.
+ * @typedef {object} Named An app, the prefix of its tools' names, and its name in descriptions, if
+ *   there are several.
  * @property {import('./app.js').App} app
  * @property {string} prefix
  * @property {string} [label]
- * @typedef {object} Known What is known of it besides.
- * @property {SchemaChecker} checker of its schemas: a thread of its own
- * @property {Tool[]} [tools] as they were last known
- * @property {boolean} [isRecalled] whether they are those of another time, which no page has
- *   confirmed yet
- * @property {ReturnType<typeof setTimeout>} [retry] it could not be reached, and is tried again
+ * @typedef {object} Known Further data on it.
+ * @property {SchemaChecker} checker of its schemas, with its own thread
+ * @property {Tool[]} [tools] the latest known
+ * @property {boolean} [isRecalled] whether they are remembered from an earlier run, and no page has
+ *   confirmed them yet
+ * @property {ReturnType<typeof setTimeout>} [retry] the next attempt to reach it, after a failure
  *
  * @typedef {Named & Known} Target
  */
@@ -68,7 +67,7 @@ export class Gateway {
   /** @type {ToolNames<Target>} */
   #names = new ToolNames(HANDLE_NAMES);
   runs = new Runs();
-  /** Hear that the list of tools has changed. @type {Set<() => void>} */
+  /** Called when the list of tools has changed. @type {Set<() => void>} */
   listeners = new Set();
 
   /**
@@ -93,8 +92,7 @@ export class Gateway {
   // --- Tools -------------------------------------------------------------------------------------
 
   /**
-   * Every tool, complete. The first time this opens the apps; where a manifest says what one can
-   * do, that is not waited for.
+   * All tools. The first call opens the apps, and waits for those without a manifest.
    * @returns {Promise<Tool[]>}
    * @throws {Error} when no app can be reached
    */
@@ -106,7 +104,7 @@ export class Gateway {
   }
 
   /**
-   * Tries again now and then to reach an app, and announces its tools when it is up.
+   * Retries to reach an app at intervals, and announces its tools when it is up.
    * @param {Target} target
    * @param {number} [delay] ms
    */
@@ -139,7 +137,7 @@ export class Gateway {
     });
     const learnt = app.profile && recall(app.profile, app.url);
     if (!learnt) {
-      // Where there is a manifest, it is faster than the app.
+      // A manifest is faster than the app.
       const found = manifestOf(app.url).then(
         (capabilities) => capabilities && (target.tools ?? this.#name(target, capabilities)),
       );
@@ -150,7 +148,7 @@ export class Gateway {
   }
 
   /**
-   * Takes an app's own word for its tools, and announces what has changed.
+   * Stores the app's own list of capabilities, and announces changes.
    * @param {Target} target
    * @param {Capability[]} capabilities
    */
@@ -177,7 +175,7 @@ export class Gateway {
       target,
       shown.map(({ name }) => name),
     );
-    // One app's schemas cost no other app its place in the list.
+    // One app's schemas must not use the other apps' share of the list.
     let room = MAX_MESSAGE / this.#targets.length;
     const tools = shown
       .map((each) => toolOf(each, this.#names.of(target, each.name), target.label))
@@ -203,12 +201,12 @@ export class Gateway {
    * @param {unknown} args
    * @param {object} caller
    * @param {boolean} caller.canAsk whether it can be asked
-   * @param {string | undefined} caller.owner which session it is
-   * @param {AbortSignal} [caller.signal] of its request: nothing is begun once that is aborted
+   * @param {string | undefined} caller.owner its session
+   * @param {AbortSignal} [caller.signal] of its request: nothing is started once that is aborted
    * @param {string | number} [caller.requestId]
-   * @param {import('./earlier.js').Identity} caller.identity who calls, and what
+   * @param {import('./earlier.js').Identity} caller.identity identifies the caller and the call
    * @returns {Promise<Run>}
-   * @throws {InvalidRequest} when there is no such tool, or no room
+   * @throws {InvalidRequest} if the tool is unknown, or there is no room
    */
   async start(name, args, { canAsk, owner, signal, requestId, identity }) {
     const { key: idempotencyKey } = identity;
@@ -229,16 +227,16 @@ export class Gateway {
       canAsk,
       execute: async (options) => {
         const change = listed && (await this.#changeOf(target, listed, options.signal));
-        // A key is known to the memory that the first call was made to, and to no other.
+        // Only the memory that the first call was made to knows the key.
         const memory = idempotencyKey && before?.result ? (before.memory ?? null) : undefined;
         const keyed = { ...options, idempotencyKey, memory };
         // An app that was loaded again would not know it.
         const isOther = memory !== undefined && before?.identity.args !== identity.args;
-        const told =
+        const answered =
           change ?? (isOther ? undefined : await target.app.call(capability, args ?? {}, keyed));
-        const { error, metadata } = told ?? {};
+        const { error, metadata } = answered ?? {};
         const isReused = error?.code === 'KEY_REUSED' && metadata?.outcome === 'unstarted';
-        const response = told && !isReused ? told : reused(identity.named);
+        const response = answered && !isReused ? answered : reused(identity.named);
         const { files } = this;
         const { checker } = target;
         const { progress } = run;
@@ -252,12 +250,12 @@ export class Gateway {
   }
 
   /**
-   * Waits for the app where its tools are those of another time.
+   * Waits for the app if its tools are remembered from an earlier run.
    * @param {Target} target
-   * @param {Tool} listed the tool, as it was listed
+   * @param {Tool} listed the tool as it was listed
    * @param {AbortSignal} [signal]
-   * @returns {Promise<import('./app.js').Result | undefined>} the response to a call of a tool that
-   *   has changed: what it is now
+   * @returns {Promise<import('./app.js').Result | undefined>} if the tool has changed, the response
+   *   to its call: an error with the present tool
    */
   async #changeOf(target, listed, signal) {
     if (!target.isRecalled) return undefined;
@@ -280,7 +278,7 @@ export class Gateway {
   }
 
   /**
-   * Cancels what runs, waits a while for it to stop, and ends the browsers.
+   * Cancels running calls, waits a while for them to stop, and ends the browsers.
    * @param {string} reason
    */
   async close(reason) {
@@ -306,7 +304,7 @@ const unavailable = (message) =>
   });
 
 /**
- * In the client's words: its app knows the key by another name.
+ * Names the client's own key: the app gets another one.
  * @param {string | undefined} key
  */
 const reused = (key) =>
@@ -323,14 +321,14 @@ const reused = (key) =>
 const toolNamed = ({ tools }, name) => tools?.find((each) => each.name === name);
 
 /**
- * What the manifest of an app's page says, if it has one.
+ * The capabilities in the manifest of an app's page, if it has one.
  * @param {URL} url
  * @returns {Promise<Capability[] | undefined>}
  */
 async function manifestOf(url) {
   if (!/^http/.test(url.protocol)) return undefined;
-  // What the page names is asked only of its own origin: it must not make the gateway ask others,
-  // and another origin's manifest says nothing of this app.
+  // Only URLs of the page's own origin are fetched: it must not make the gateway send requests to
+  // others, and another origin's manifest does not describe this app.
   const allowPrivate = !isPublic(url.hostname);
   const options = { sameOrigin: true, allowPrivate, timeout: MANIFEST_TIMEOUT };
   const found = await discover(url, options).catch(() => undefined);

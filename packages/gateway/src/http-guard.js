@@ -1,4 +1,4 @@
-/** HTTP for whoever has the token, from no page but those that were named. */
+/** HTTP for clients that have the token, and for pages of the named origins only. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -6,8 +6,7 @@ import { UserError, log, seconds, usageError } from './errors.js';
 import { lineOf } from './texts.js';
 
 /**
- * How long an answer may be silent, in ms: there are proxies that end a connection on which nothing
- * comes for 25 seconds.
+ * Ms of silence in an answer: there are proxies that end a connection after 25 silent seconds.
  */
 const DEFAULT_KEEP_ALIVE = 15_000;
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
@@ -22,7 +21,7 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 const digest = (text) => createHash('sha256').update(text).digest();
 
 /**
- * Between signs of life in an answer, in ms.
+ * Ms between signs of life in an answer.
  * @param {import('./commands.js').Values} values of the options
  */
 export const keepAliveOf = (values) =>
@@ -49,11 +48,11 @@ async function listenOn(where, server) {
 }
 
 /**
- * @param {{ what: string, where: string, path: string }} service what is served, where, and the
- *   path of it
+ * @param {{ what: string, where: string, path: string }} service the name, the address and the path
+ *   of the service
  * @param {import('./commands.js').Values} values of the options
  * @param {(request: IncomingMessage, response: ServerResponse, problem?: Problem) => void} handle
- *   answers a request; with a problem, by that
+ *   answers a request, or reports the given problem
  */
 export async function serveGuarded({ what, where, path }, values, handle) {
   const given = values.token ?? process.env.ABP_GATEWAY_TOKEN;
@@ -70,7 +69,7 @@ export async function serveGuarded({ what, where, path }, values, handle) {
   const server = createServer((request, response) => {
     const { host = '', origin, authorization = '', ...headers } = request.headers;
     const respond = (/** @type {Problem} */ problem) => handle(request, response, problem);
-    // A name that was rebound to this machine is no way in.
+    // A host name that was rebound to this machine is rejected.
     if (!hosts.has(host)) {
       const message = `Host ${lineOf(host)} is not allowed. ${answersTo()}`;
       return respond({ status: 403, message });
@@ -80,7 +79,7 @@ export async function serveGuarded({ what, where, path }, values, handle) {
         const message = `Origin ${lineOf(origin)} is not allowed: --allow-origin allows one`;
         return respond({ status: 403, message });
       }
-      // The pages that were named may read what they are answered.
+      // Pages of named origins may read the answers.
       response.setHeader('access-control-allow-origin', origin);
       response.setHeader('access-control-expose-headers', 'mcp-session-id, www-authenticate');
       response.setHeader('vary', 'origin');

@@ -19,16 +19,16 @@ import { within } from './waiting.js';
 const MAX_BODY = 4 << 20;
 /** Sessions of clients of the older version. */
 const MAX_SESSIONS = 64;
-/** How long one may be silent, in ms, before it gives way. */
+/** Ms of silence after which a session may be evicted. */
 const SESSION_IDLE = 30 * 60_000;
-/** How long clients may take to read the last that they are told, in ms. */
+/** Ms that clients may take to read their last answers. */
 const CLOSING = 1000;
 const PATH = '/mcp';
 const EVENTS = 'text/event-stream';
 
-/** Of the request that is answered. @type {AsyncLocalStorage<Exchange>} */
+/** The current exchange. @type {AsyncLocalStorage<Exchange>} */
 const exchange = new AsyncLocalStorage();
-/** The latest of each connection. @type {WeakMap<import('node:net').Socket, Exchange>} */
+/** The latest exchange of each connection. @type {WeakMap<import('node:net').Socket, Exchange>} */
 const latest = new WeakMap();
 
 /**
@@ -39,7 +39,7 @@ const latest = new WeakMap();
  * @property {WebStandardStreamableHTTPServerTransport} transport
  * @property {McpServer} server
  * @property {number} usedAt ms of `performance.now()`
- * @property {Set<ServerResponse>} open answers that nobody has read yet
+ * @property {Set<ServerResponse>} open answers that were not read yet
  */
 
 /**
@@ -61,7 +61,7 @@ export async function serveHttp(gateway, values) {
   });
 
   /**
-   * Makes room: whoever was silent for long, or longest, gives way if nothing of it is under way.
+   * Makes room: evicts the session that was silent for long, or longest, if it is not in use.
    */
   function evict() {
     const idle = [...sessions].filter(([, { open }]) => !open.size);
@@ -74,7 +74,7 @@ export async function serveHttp(gateway, values) {
   }
 
   /**
-   * A client of the older version has a session, which is what its cancels are looked up in.
+   * A client of the older version has a session, in which its cancels are looked up.
    * @param {Request} request
    * @param {ServerResponse} outgoing
    */
@@ -90,7 +90,7 @@ export async function serveHttp(gateway, values) {
     const { transport, open } = session;
     session.usedAt = performance.now();
     if (request.method !== 'GET') {
-      // It is in use until what is answered has been read, or nobody reads it any more.
+      // The session is in use until the answer has been read, or is abandoned.
       open.add(outgoing);
       finished(outgoing, () => open.delete(outgoing));
     }
@@ -120,14 +120,14 @@ export async function serveHttp(gateway, values) {
    * @param {IncomingMessage} incoming
    * @param {ServerResponse} outgoing
    * @param {Exchange} own
-   * @param {AbortSignal} signal of a cancel
+   * @param {AbortSignal} signal a cancel
    */
   async function answer(incoming, outgoing, own, signal) {
     if (incoming.url?.split('?')[0] !== PATH) return refusal(404, `MCP is served at ${PATH}`);
     if (Number(incoming.headers['content-length']) > MAX_BODY)
       return refusal(413, `A request may have at most ${MAX_BODY} bytes`);
     const request = toRequest(incoming);
-    // The end of a response cancels its request in the newer version, and nothing in the older.
+    // The end of a response cancels its request in the newer version only.
     if (await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_BODY }))
       return exchange.run(own, serveLegacy, request, outgoing);
     if (own.isLost) return refusal(400, 'The client has left');
@@ -167,7 +167,7 @@ export async function serveHttp(gateway, values) {
     async close() {
       for (const { transport } of sessions.values()) await transport.close();
       await modern.close();
-      // What ends subscriptions and calls is still on its way.
+      // The ends of subscriptions and calls are still being sent.
       const written = new Promise((resolve) => http.close(resolve));
       await within(CLOSING, written).catch(() => {});
       http.closeAllConnections();
@@ -208,16 +208,16 @@ function toRequest(incoming) {
 /** A request and its answer. */
 export class Exchange {
   #outgoing;
-  /** Whether its version takes it for a cancel that the client closes the answer. */
+  /** True if, in its version, a closed answer is a cancel. */
   isModern = false;
-  /** Whether the request says that it is none. */
+  /** True if the request says that a closed answer is not a cancel. */
   goesOn = false;
   /**
    * Called if the connection breaks after the answer, before the client has used it again.
    * @type {(() => void)[]}
    */
   brokenAfter = [];
-  /** Whether all of the answer was sent. @type {Promise<boolean>} */
+  /** True if all of the answer was sent. @type {Promise<boolean>} */
   written;
 
   /**
@@ -236,12 +236,12 @@ export class Exchange {
     latest.set(socket, this);
   }
 
-  /** Whether the client has closed the answer before all was sent. */
+  /** True if the client has closed the answer before all was sent. */
   get isLost() {
     return this.#outgoing.destroyed && !this.#outgoing.writableFinished;
   }
 
-  /** Resolves when the client reads what it was sent, or is gone. */
+  /** Resolves when the client has read the sent data, or is gone. */
   async drained() {
     const outgoing = this.#outgoing;
     if (!outgoing.writableNeedDrain || outgoing.destroyed) return;
@@ -254,11 +254,11 @@ export class Exchange {
 }
 
 /**
- * Shows signs of life until there is a response, for those who end silent connections. With the
- * first the answer becomes events.
+ * Sends signs of life until there is a response, since proxies end silent connections. The first
+ * one turns the answer into a stream of events.
  * @param {Promise<Response>} response
  * @param {ServerResponse} outgoing
- * @param {number} ms 0 is never
+ * @param {number} ms 0 for never
  */
 function awaitAlive(response, outgoing, ms) {
   const show = () => {
@@ -294,8 +294,8 @@ async function send(response, outgoing, exchange) {
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
     if (done) return void outgoing.end();
-    // Before a piece, not after it: the end goes with the last one, since who has all of an answer
-    // may close it at once.
+    // Before a piece, not after it: the end is sent with the last piece, since a client that has
+    // the whole answer may close it at once.
     await exchange.drained();
     if (!outgoing.destroyed) outgoing.write(value);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The program: finds the command, reads its options, and tells what went wrong. */
+/** The program: finds the command, reads its options, and reports errors. */
 import { parseArgs } from 'node:util';
 import { readFileSync } from 'node:fs';
 import { COMMANDS, helpOf, overview } from './commands.js';
@@ -34,7 +34,7 @@ async function run([name = '--help', ...rest]) {
 /** @param {string} text */
 const print = (text) => void process.stdout.write(`${text}\n`);
 
-// Who reads may leave early, as `head` does.
+// The reader may leave early, as `head` does.
 process.stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
   if (error.code !== 'EPIPE') throw error;
 });
@@ -46,5 +46,5 @@ try {
   process.stderr.write(`abp-bridge-gateway: ${printable(error.message)}\n`);
   process.exitCode = error.exitCode;
 }
-// What a page or a driver has left behind keeps nothing alive.
+// Leftovers of a page or a driver must not keep the process alive.
 process.stdout.write('', () => process.exit());

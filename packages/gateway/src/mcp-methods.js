@@ -1,7 +1,7 @@
 /**
  * MCP's methods. Tools are the apps' capabilities. A call that takes long is answered with a task,
- * which both versions have methods for (the SDK has none), or with a handle, which three tools of
- * the gateway's own take. Resources are results that are files, and nothing else.
+ * for which both versions have methods (the SDK has none), or with a handle, for which the gateway
+ * has three tools. Resources are results in files.
  */
 import {
   MissingRequiredClientCapabilityError,
@@ -15,9 +15,9 @@ import { PATIENCE_WITH_CLIENTS } from './runs.js';
 import { cleanText } from './texts.js';
 import { HANDLE_NAMES } from './tools.js';
 
-/** The extension that made tasks of 2026-07-28. */
+/** The extension that introduced tasks of 2026-07-28. */
 export const TASKS = 'io.modelcontextprotocol/tasks';
-/** How often a client should ask for a task, in ms. */
+/** Ms between a client's requests for a task. */
 const POLL_INTERVAL = 1000;
 
 /**
@@ -88,9 +88,9 @@ const HANDLE_TOOLS = [
 ];
 
 /**
- * What is said of a call that still runs.
+ * The answer for a call that still runs.
  * @param {Run} run
- * @param {boolean} [isOwnTool] whether by the tool that was called first
+ * @param {boolean} [isOwnTool] whether it answers the call itself
  */
 function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = false) {
   const percentage = Number.isFinite(progress?.percentage) && Math.round(progress?.percentage);
@@ -101,7 +101,7 @@ function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = f
   const text = `${tool} still runs${so ? ` (${so})` : ''}. Its handle is ${id}: ${WAIT} waits for the result, ${STATUS} says how far it is, ${CANCEL} cancels it.${asks}`;
   return {
     content: [{ type: 'text', text }],
-    // Clients refuse a result without the data that its tool promises, unless it is an error.
+    // Clients reject a result without the data that its tool promises, unless it is an error.
     ...(isOwnTool && promisesData && { isError: true }),
     _meta: {
       'abp-bridge/call': {
@@ -116,7 +116,7 @@ function stillRunning({ progress, id, tool, state, promisesData }, isOwnTool = f
 
 /**
  * @param {Run} run
- * @param {string} binding what the client must say again
+ * @param {string} binding that the client must repeat
  */
 const inputRequired = (run, binding) => ({
   resultType: 'input_required',
@@ -128,7 +128,7 @@ const inputRequired = (run, binding) => ({
 function serveTools(server) {
   const { gateway, isModern, owner } = server;
   const { runs, patience } = gateway;
-  // Else no call is answered before its end.
+  // Otherwise no call is answered before its end.
   const hasHandles = patience !== Infinity;
 
   server.handle('tools/list', async () => {
@@ -154,7 +154,7 @@ function serveTools(server) {
       if (event === 'asked' && server.canAsk(ctx)) return inputRequired(run, binding);
       return server.tell(run.result ?? stillRunning(run), run, ctx, reader);
     }
-    // Also while its app is still opened.
+    // Also while its app is being opened.
     const exchange = server.exchange?.();
     if (exchange) exchange.goesOn = identity.continues;
     const binding = JSON.stringify([name, args]);
@@ -181,11 +181,11 @@ function serveTools(server) {
 export function taskOf({ id, state, createdAt, updatedAt, began, result, progress }, isModern) {
   // In the older version a tool's own failure is a failed task.
   const status = state === 'completed' && result?.isError && !isModern ? 'failed' : state;
-  // From its creation on, if nobody asks again.
+  // Measured from its creation, if it is not requested again.
   const ttl = Math.round(performance.now() - began) + PATIENCE_WITH_CLIENTS;
   const failure = result?.isError ? result.content[0]?.text : '';
   const words = result ? cleanText(failure, 500) : progress && progressText(progress);
-  // What became of the work of one that did not succeed.
+  // The outcome of the work, if it did not succeed.
   const outcome = result?._meta?.[OUTCOME];
   return {
     taskId: id,
@@ -234,7 +234,7 @@ function serveTasks(server) {
       return {};
     });
     serve('cancel', (run) => {
-      // What really becomes of it, `tasks/get` tells.
+      // `tasks/get` returns its real end.
       run.abort('the client cancelled the task');
       return {};
     });
@@ -252,7 +252,7 @@ function serveTasks(server) {
   serve('cancel', async (run) => {
     const hadEnded = run.result;
     run.abort('the client cancelled the task');
-    // That it is cancelled may be said only when it is.
+    // It may be reported as cancelled only when it is.
     await run.ended;
     if (!hadEnded && run.state === 'cancelled') return toTask(run);
     throw new InvalidRequest(`The task has ended as ${toTask(run).status}`);

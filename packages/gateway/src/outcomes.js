@@ -1,21 +1,21 @@
-/** What became of a call's work, as a sentence for a model. */
+/** The outcome of a call's work, as a sentence for a model. */
 import { progressText } from './progress.js';
 import { cleanText } from './texts.js';
 
-/** Where results and tasks of MCP say it, in the protocol's own words: `{ outcome, report }`. */
+/** The member of MCP's results and tasks for it, in the protocol's words: `{ outcome, report }`. */
 export const OUTCOME = 'abp-bridge/outcome';
-/** Characters of what an app says of its own work. */
+/** Characters of an app's report on its own work. */
 const MAX_SAID = 500;
 
 /**
  * @typedef {object} Became
  * @property {string} [outcome] the word of the protocol
- * @property {{ applied?: unknown, remaining?: unknown }} [report] what the handler said:
- *   `{ applied, remaining }`
- * @property {import('./progress.js').Info} [progress] what it reported last
+ * @property {{ applied?: unknown, remaining?: unknown }} [report] of the handler: `{ applied,
+ *   remaining }`
+ * @property {import('./progress.js').Info} [progress] the latest
  */
 
-/** What each outcome means, and what to do. @type {Record<string, (done: string) => string>} */
+/** The meaning of each outcome, and advice. @type {Record<string, (done: string) => string>} */
 const SENTENCES = {
   unstarted: () => 'It never began, so nothing was done: it may be called again.',
   stopped: (done) => `It stopped ${done || 'before its end'}. What it had done stands.`,
@@ -39,7 +39,7 @@ const countOf = (said) =>
   Array.isArray(said) ? said.length : Number.isFinite(said) ? Number(said) : undefined;
 
 /**
- * How far it came, as the end of a sentence; empty where nobody said it.
+ * The progress of the work, as the end of a sentence; empty if not reported.
  * @param {Became} became
  */
 function reached({ report, progress }) {
@@ -59,7 +59,7 @@ function reached({ report, progress }) {
 
 /**
  * @param {Became} became
- * @returns {string} empty where nothing is known
+ * @returns {string} empty if nothing is known
  */
 export const sentenceOf = (became) =>
   Object.hasOwn(SENTENCES, became.outcome ?? '')

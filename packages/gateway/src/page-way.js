@@ -1,4 +1,4 @@
-/** The way to an app in a page: a browser of the gateway's own, or one that runs already. */
+/** The connection to an app in a page: in a browser of the gateway's own, or in a running one. */
 import { join } from 'node:path';
 import { connectPage } from '@abp-bridge/automation';
 import { UserError, log, usageError } from './errors.js';
@@ -15,13 +15,13 @@ import { lineOf } from './texts.js';
 import { attendDownloads, attendWindows } from './unattended.js';
 import { within } from './waiting.js';
 
-/** How long a page may take to answer at all, in ms. */
+/** Ms that a page may take to answer at all. */
 const MAX_SILENCE = 5000;
-/** How long the browser may take to start, or to open a tab, in ms. Then it is killed. */
+/** Ms that the browser may take to start, or to open a tab. Then it is killed. */
 const STARTING = 60_000;
-/** How long it may take to close, or to close a tab, in ms. Then it is killed. */
+/** Ms that it may take to close, or to close a tab. Then it is killed. */
 const CLOSING = 10_000;
-/** How often the cookies are saved while a person logs in, in ms. */
+/** Ms between two savings of the cookies while a person logs in. */
 const COOKIE_INTERVAL = 500;
 
 /**
@@ -39,7 +39,7 @@ export class PageWay {
   #url;
   #values;
   #claim;
-  /** Where the app may live: the address's own origin, and others that were named. */
+  /** Allowed origins of the app: the address's own, and those named by the user. */
   #origins;
   /** @type {Promise<Browser> | undefined} */
   #launch;
@@ -54,15 +54,15 @@ export class PageWay {
   #session;
   /** Kills that browser and all its processes. */
   #killer = new AbortController();
-  /** What goes with the browser. @type {string | undefined} */
+  /** Deleted with the browser. @type {string | undefined} */
   #folder;
   #closed = false;
 
   /**
    * @param {URL} url
    * @param {import('./commands.js').Values} values of the options
-   * @param {(download: import('./unattended.js').Download) => boolean} [claim] is shown what the
-   *   page downloads; says whether anybody wants it
+   * @param {(download: import('./unattended.js').Download) => boolean} [claim] called with the
+   *   page's downloads; returns whether a call takes it
    */
   constructor(url, values, claim = () => false) {
     this.#url = url;
@@ -76,13 +76,13 @@ export class PageWay {
     this.#origins = new Set([url.origin, ...others]);
   }
 
-  /** The folder of the app's profile, if it stays. */
+  /** The folder of the app's profile, if it is kept. */
   get profile() {
     const { cdp, temporary, profile } = this.#values;
     return cdp || temporary ? undefined : (profile ?? profileOf(this.#url.origin));
   }
 
-  /** Whether the browser is this gateway's, and nobody sees it. */
+  /** True if the browser is this gateway's, and no person sees it. */
   get #isUnattended() {
     return !this.#values.cdp && !this.#values.headed;
   }
@@ -91,7 +91,7 @@ export class PageWay {
    * Begins a session with the app, in the page as it is or in a new one.
    * @param {NonNullable<Parameters<typeof connectPage>[1]>} options
    * @returns {Promise<import('@abp-bridge/automation').Client>}
-   * @throws {UserError} when there is no browser, no page, or another page than was named
+   * @throws {UserError} if there is no browser, no page, or another page than was named
    */
   async connect(options) {
     for (let isFirst = true; ; isFirst = false) {
@@ -100,28 +100,28 @@ export class PageWay {
       const client = await connectPage(page, { ...options, webmcp: true }).catch(
         (error) => void (failure = error),
       );
-      // A session ends with its document, so where the page is afterwards is where the session is.
+      // A session ends with its document, so the page's present address is that of the session.
       const problem = this.#problemWith(page);
       if (client && !problem) return client;
       client?.close();
-      // It was on its way elsewhere, or was about to be gone: a page of its own is where it was
-      // sent.
+      // The page was on its way elsewhere, or was about to close: a new page is at the right
+      // address.
       const isLost = problem || page.isClosed() || page !== this.#page;
       if (isFirst && isLost) continue;
-      // One that hangs would hang the next time, too.
+      // A page that hangs would hang the next time, too.
       if (failure) await this.responds();
       throw problem ?? failure;
     }
   }
 
   /**
-   * Whether the page still does anything. One that does not is closed, and the next call opens
+   * True if the page still responds. A page that does not is closed, and the next call opens
    * another.
    */
   async responds() {
     const page = this.#page;
     if (!page || page.isClosed()) return true;
-    // If it is on its way elsewhere, or closed, its session says so.
+    // If it is on its way elsewhere, or closed, its session reports that.
     const asked = page.evaluate('1').then(Boolean, () => true);
     if (await within(MAX_SILENCE, asked).catch(() => false)) return true;
     log('the page does not answer and is closed');
@@ -130,8 +130,7 @@ export class PageWay {
   }
 
   /**
-   * Resolves when what the page has begun to download is known, and what it has set of cookies is
-   * saved.
+   * Resolves when the page's new downloads are known, and its cookies are saved.
    */
   async settle() {
     const asked = Promise.all([
@@ -154,7 +153,7 @@ export class PageWay {
     const browser = await this.#openBrowser(true);
     const closed = new Promise((resolve) => browser.once('disconnected', resolve));
     const [page = await browser.newPage()] = await browser.pages();
-    // A page that cannot be opened says so itself.
+    // A page that cannot be opened shows the reason itself.
     await page.goto(this.#url.href, { waitUntil: 'domcontentloaded' }).catch(() => {});
     // Once the last window is closed it is too late.
     const saving = setInterval(() => void this.#saveCookies(), COOKIE_INTERVAL);
@@ -174,9 +173,9 @@ export class PageWay {
     if (before) await this.#leave(before);
     const browser = await this.#openBrowser();
     const page = (this.#page = await this.#inTime(browser.newPage(), STARTING));
-    // One that has crashed answers nothing any more.
+    // A page that has crashed does not answer any more.
     page.on('error', () => void this.#leave(page));
-    // Else another tab in front of it stops its animations.
+    // Otherwise another tab in front of it would stop its animations.
     await this.#inTime(page.emulateFocusedPage(true), STARTING);
     if (this.#values.cdp && !this.#values.headed)
       page.on('dialog', (dialog) => {
@@ -199,7 +198,7 @@ export class PageWay {
   }
 
   /**
-   * Whether the page is where it was sent, by the browser's word.
+   * The problem, if the page is not where it was sent, according to the browser.
    * @param {Page} page
    */
   #problemWith(page) {
@@ -214,8 +213,8 @@ export class PageWay {
   /**
    * @param {Page} page
    * @param {number} [timeout]
-   * @throws {UserError} if the server gives something else than the app: an error, another origin,
-   *   or a form for a password elsewhere
+   * @throws {UserError} if the server sends something else than the app: an error, another origin,
+   *   or a login form at another path
    */
   async #visit(page, timeout) {
     const { href, pathname } = this.#url;
@@ -241,7 +240,7 @@ export class PageWay {
 
   // --- The browser -------------------------------------------------------------------------------
 
-  /** @param {boolean} [isForPerson] whether nobody else will use it */
+  /** @param {boolean} [isForPerson] whether only a person uses it */
   async #openBrowser(isForPerson) {
     if (this.#browser?.connected) return this.#browser;
     this.#page = undefined;
@@ -255,7 +254,7 @@ export class PageWay {
     throw new UserError('The gateway is closing');
   }
 
-  /** @param {string} cdp address of a browser that runs */
+  /** @param {string} cdp address of a running browser */
   async #attach(cdp) {
     const { default: puppeteer } = await import('puppeteer-core');
     const where = /^wss?:/.test(cdp) ? { browserWSEndpoint: cdp } : { browserURL: cdp };
@@ -284,10 +283,10 @@ export class PageWay {
         executablePath,
         userDataDir,
         headless: !headed,
-        // Nobody else can attach, and the browser ends with this process, however that ends.
+        // No other program can attach, and the browser ends with this process in every case.
         pipe: true,
         signal,
-        // A person who logs in is told of no test, and may save a password.
+        // A person who logs in should see no notice of a test, and may save a password.
         ...(isForPerson && { ignoreDefaultArgs: ['--enable-automation'] }),
         handleSIGINT: false,
         handleSIGTERM: false,
@@ -315,7 +314,7 @@ export class PageWay {
   }
 
   /**
-   * A browser that has ended tells nothing any more.
+   * A browser that has ended returns none any more.
    * @param {Browser} [browser]
    */
   async #saveCookies(browser = this.#browser) {
@@ -331,23 +330,23 @@ export class PageWay {
     }
   }
 
-  /** Another start removes what cannot be removed now. */
+  /** The next start removes files that cannot be removed now. */
   async #removeFolder() {
     if (this.#folder) await removeFolder(this.#folder).catch(() => {});
     this.#folder = undefined;
   }
 
-  /** Ends what this began, and nothing else. */
+  /** Ends everything that this has started. */
   async close() {
     this.#closed = true;
     await this.release();
   }
 
-  /** The same, until there is need again. */
+  /** The same, until it is needed again. */
   async release() {
     const browser = this.#browser;
     this.#browser = undefined;
-    // One that is still being started has nothing to lose.
+    // A browser that is still starting has nothing to lose.
     if (!browser?.connected) this.#killer.abort();
     else await this.#inTime(this.#end(browser), CLOSING).catch(() => {});
     if (this.#launch) await within(CLOSING, this.#launch).catch(() => {});
@@ -365,8 +364,8 @@ export class PageWay {
   }
 
   /**
-   * Waits for the browser. One that does not answer is killed with all its processes, or left if it
-   * is another's.
+   * Waits for the browser. If it does not answer, it is killed with all its processes, or
+   * disconnected if it is not ours.
    * @template T
    * @param {Promise<T>} promise
    * @param {number} limit ms
@@ -378,7 +377,7 @@ export class PageWay {
       if (!(error instanceof DOMException)) throw error;
       const what = `The browser has not answered for ${limit / 1000} s`;
       log(`${what}, and is ${this.#values.cdp ? 'left' : 'killed'}`);
-      // What waits for it fails then, too.
+      // Pending requests then fail, too.
       if (this.#values.cdp) await this.#browser?.disconnect();
       else this.#killer.abort();
       throw new UserError(what);

@@ -1,17 +1,17 @@
-/** Results as plain data: what JSON can say, and the bytes apart. */
+/** Results as plain data: JSON values, with bytes separate. */
 
-/** Levels that are looked at: what is deeper is cut off. */
+/** Nesting of values: deeper ones are cut off. */
 const MAX_DEPTH = 64;
-/** Values that are looked at in one result. */
+/** Values that are read in one result. */
 const MAX_VALUES = 1_000_000;
 
 /**
- * @typedef {object} Bytes Bytes that a result holds.
+ * @typedef {object} Bytes Bytes in a result.
  * @property {Uint8Array} bytes
  * @property {string} mimeType
  * @property {string} [filename]
- * @typedef {(found: Bytes, rest: object) => unknown} Describe Says what is at their place in the
- *   plain data. `rest` is what else the object that held them says.
+ * @typedef {(found: Bytes, rest: object) => unknown} Describe Returns what replaces them in the
+ *   plain data. `rest` has the other members of the object that held them.
  */
 
 const MIME = /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/;
@@ -43,7 +43,7 @@ const contentOf = ({ content, encoding, mimeType }) =>
     : bytesOf(content);
 
 /**
- * A copy of a result that JSON can say. A page's is read once, as data.
+ * A copy of a result, as JSON can represent it. Each member of a page's object is read once.
  * @param {unknown} value
  * @param {Describe} describe
  * @returns {Promise<any>}

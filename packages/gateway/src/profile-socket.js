@@ -1,5 +1,5 @@
 /**
- * Who has a profile, where several gateways want it: the first listens on a local socket, and the
+ * Decides which of several gateways has a profile: the first listens on a local socket, and the
  * others use the app in its browser.
  */
 import { createHash } from 'node:crypto';
@@ -13,20 +13,20 @@ import { makePrivate } from './profile.js';
 
 /** @typedef {import('@abp-bridge/rpc').ChannelTransport} Transport */
 
-/** What they say to each other. Another version listens elsewhere, and is not understood. */
+/** The version of their protocol. Another version has another socket. */
 const VERSION = 3;
 /**
- * Bytes of a socket's path; what systems take is 104 and more, and one that is dead gets a longer
- * name for a moment.
+ * Bytes of a socket's path; systems allow 104 and more, and a dead socket gets a longer name for a
+ * moment.
  */
 const MAX_PATH = 88;
-/** Sockets that go away while they are dialled. */
+/** Sockets that may disappear while they are dialled. */
 const MAX_TRIES = 10;
 /** Bytes of a message. */
 const MAX_MESSAGE = 256 << 20;
 
 /**
- * Messages over a socket.
+ * A channel of messages over a socket.
  * @param {import('node:net').Socket} socket
  */
 const channelOf = (socket) =>
@@ -36,9 +36,9 @@ const channelOf = (socket) =>
   );
 
 /**
- * @param {string} profile folder of it
+ * @param {string} profile of the profile
  * @param {NodeJS.Platform} [platform]
- * @returns {string} the same for whoever wants the profile
+ * @returns {string} the same for every gateway of the profile
  */
 export function socketPathOf(profile, platform = process.platform) {
   const folder = resolve(profile);
@@ -46,13 +46,13 @@ export function socketPathOf(profile, platform = process.platform) {
   if (platform === 'win32') return `\\\\.\\pipe\\abp-bridge-gateway-${VERSION}-${mark}`;
   const path = join(folder, `gateway-${VERSION}`);
   if (Buffer.byteLength(path) <= MAX_PATH) return path;
-  // Wherever this user's programs have their temporary folders, all of them know this one.
+  // The folder for temporary files may differ between programs; this path does not.
   return join(`/tmp/abp-bridge-${process.getuid?.()}`, `${VERSION}-${mark}`);
 }
 
 /**
  * @param {string} path
- * @returns {Promise<import('node:net').Socket | undefined>} undefined if nobody listens
+ * @returns {Promise<import('node:net').Socket | undefined>} undefined if no process listens
  */
 async function dial(path) {
   const socket = connect(path);
@@ -67,8 +67,7 @@ async function dial(path) {
 }
 
 /**
- * Removes a socket whose process was killed, unless another has replaced it by now: that one is
- * dialled.
+ * Removes a socket whose process was killed. If another has replaced it by now, dials that one.
  * @param {string} path
  */
 async function bury(path) {
@@ -76,7 +75,7 @@ async function bury(path) {
   try {
     renameSync(path, aside);
   } catch {
-    return undefined; // Somebody else has.
+    return undefined; // Another process has.
   }
   const socket = connect(aside);
   try {
@@ -91,11 +90,11 @@ async function bury(path) {
 /**
  * @param {string} path
  * @param {(channel: Transport) => void} accept
- * @returns undefined if somebody else was faster
+ * @returns undefined if another process was faster
  */
 async function listen(path, accept) {
   const server = createServer((socket) => accept(channelOf(socket)));
-  // This user's alone, from the first moment.
+  // For this user alone, from the first moment.
   const mask = process.umask(0o177);
   try {
     server.listen(path);
@@ -111,12 +110,12 @@ async function listen(path, accept) {
 }
 
 /**
- * Takes a profile, or finds who has it.
- * @param {string} profile folder of it
- * @param {(channel: Transport) => void} accept is given those who want it, too
+ * Takes a profile, or connects to the gateway that has it.
+ * @param {string} profile of the profile
+ * @param {(channel: Transport) => void} accept called for other gateways that want it
  * @returns {Promise<{ server: import('node:net').Server, channel?: undefined }
- *   | { server?: undefined, channel: Transport }>} `server`: it is ours until that is closed;
- *   `channel`: to the gateway that has it
+ *   | { server?: undefined, channel: Transport }>} `server`: the profile is ours until that is
+ *   closed; `channel`: to the gateway that has it
  */
 export async function takeProfile(profile, accept) {
   const path = socketPathOf(profile);
@@ -125,7 +124,7 @@ export async function takeProfile(profile, accept) {
     const folder = dirname(path);
     makePrivate(folder);
     const { uid, mode } = lstatSync(folder);
-    // Else another user could listen there.
+    // Otherwise another user could listen there.
     if (uid !== process.getuid?.() || mode & 0o022)
       throw new UserError(`${folder} belongs to another user, or others can write to it`);
   }

@@ -1,7 +1,7 @@
 /**
- * The browser's profile of an app: one for each origin, so that a login lasts and is nobody else's.
- * Two files in it are the gateway's: cookies that a browser forgets when it ends (with many apps
- * they are the login), and what apps could do the last time, by which a client's first question is
+ * The browser profile of an app: one for each origin, so that a login lasts and is separate. It has
+ * two files of the gateway: cookies that a browser forgets when it ends (with many apps they are
+ * the login), and the apps' capabilities of the last run, by which a client's first request is
  * answered while the browser starts.
  */
 import { createHash } from 'node:crypto';
@@ -11,18 +11,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from './errors.js';
 
-/** How long a browser that is being closed may hold its profile, in ms. */
+/** Ms that a closing browser may hold its profile. */
 const LOCK_PATIENCE = 5000;
 const POLL = 100;
 /** Addresses of one origin whose capabilities are remembered. */
 const MAX_APPS = 32;
-/** Characters of what is remembered of one. */
+/** Characters remembered of one. */
 const MAX_LENGTH = 1 << 20;
 
 const COOKIES = 'session-cookies.json';
 const CAPABILITIES = 'capabilities.json';
 
-/** Where this user's programs keep their data. */
+/** The folder for data of this user's programs. */
 function dataFolder() {
   const { env, platform } = process;
   if (platform === 'win32') return env.LOCALAPPDATA ?? join(homedir(), 'AppData', 'Local');
@@ -41,13 +41,13 @@ export function profileOf(origin) {
 
 /**
  * The process that holds a profile, NaN if it is another user's. Chromium writes it into a link,
- * but on Windows.
+ * except on Windows.
  * @param {string} profile
  */
 function holderOf(profile) {
   try {
     const [, host, pid] = /^(.*)-(\d+)$/.exec(readlinkSync(join(profile, 'SingletonLock'))) ?? [];
-    if (host !== hostname()) return undefined; // Chromium itself has a word for that
+    if (host !== hostname()) return undefined; // Chromium itself reports that
     process.kill(Number(pid), 0);
     return Number(pid);
   } catch (error) {
@@ -56,7 +56,7 @@ function holderOf(profile) {
 }
 
 /**
- * Says plainly who has the profile.
+ * Reports plainly which process has the profile.
  * @param {string} profile
  * @param {number} [pid]
  */
@@ -68,7 +68,7 @@ export function profileInUse(profile, pid) {
 }
 
 /**
- * Makes the folder, and waits until a browser on its way out has let it go; throws if none does.
+ * Makes the folder, and waits until a closing browser has released it; throws if it does not.
  * @param {string} profile
  */
 export async function claimProfile(profile) {
@@ -89,7 +89,7 @@ export const makePrivate = (folder) => mkdirSync(folder, { recursive: true, mode
 /**
  * @param {string} profile
  * @param {string} name
- * @returns {any} undefined if there is none that can be read
+ * @returns {any} undefined if there is no readable one
  */
 function read(profile, name) {
   try {
@@ -122,7 +122,7 @@ export function saveSessionCookies(cookies, profile) {
     .map(({ domain, ...cookie }) => {
       const { name, value, path, secure, httpOnly, sameSite, priority, partitionKey } = cookie;
       const rest = { name, value, path, secure, httpOnly, sameSite, priority, partitionKey };
-      // Without a dot it is of this host alone, which an address says and a domain does not.
+      // A domain without a dot means this host alone, which a URL can express and a domain cannot.
       return domain.startsWith('.')
         ? { ...rest, domain }
         : { ...rest, url: `http${secure ? 's' : ''}://${domain}${path}` };
@@ -136,19 +136,19 @@ export function saveSessionCookies(cookies, profile) {
  */
 export async function restoreSessionCookies(session, profile) {
   for (const cookie of [read(profile, COOKIES) ?? []].flat()) {
-    // One that the browser does not take costs no other: somebody may have written anything there.
+    // A cookie that the browser rejects does not affect the others: the file may have been edited.
     await session.send('Storage.setCookies', { cookies: [cookie] }).catch(() => {});
   }
 }
 
 /**
- * An address may hold what is nobody else's to read.
+ * An address may contain secrets.
  * @param {URL} url
  */
 const keyOf = (url) => createHash('sha256').update(url.href).digest('hex');
 
 /**
- * What apps could do, by address, the oldest first.
+ * The capabilities of apps, by address, the oldest first.
  * @param {string} profile
  * @returns {Record<string, any>}
  */
@@ -166,7 +166,7 @@ export function recall(profile, url) {
 }
 
 /**
- * Remembers what an app can do.
+ * Remembers an app's capabilities.
  * @param {string} profile
  * @param {URL} url
  * @param {import('./tools.js').Capability[]} capabilities

@@ -1,23 +1,22 @@
 /**
- * Progress as MCP takes it: it rises each time, ends before the result, and says now and then that
- * there is life.
+ * Progress for MCP: it rises each time, ends before the result, and includes regular signs of life.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cleanText } from './texts.js';
 
-/** How long nothing may be heard of a call, in ms: hosts give up on what is silent. */
+/** Ms of silence before a sign of life: hosts give up on silent calls. */
 const SIGN_OF_LIFE = 20_000;
-/** What a sign of life adds, so that progress rises. */
+/** The increment of a sign of life, so that progress rises. */
 const STEP = 0.001;
 /**
- * Between the last progress and the result, in ms, where a client cannot be asked whether it has
- * read that.
+ * Ms between the last progress and the result, if a client cannot be asked whether it has read the
+ * progress.
  */
 const DRAIN = 20;
-/** How long a client may take to read the last progress before it gets the result, in ms. */
+/** Ms that a client may take to read the last progress before it gets the result. */
 const MAX_DRAIN = 1000;
 const MAX_MESSAGE = 500;
-/** Notifications that wait for a client to read. */
+/** Notifications that may wait for a client. */
 const MAX_WAITING = 256;
 
 /**
@@ -40,9 +39,9 @@ export function progressText({ stage, status, estimatedRemaining }) {
 }
 
 /**
- * @param {string | number | undefined} progressToken of the request; without one nothing is sent
+ * @param {string | number | undefined} progressToken of the request; without it nothing is sent
  * @param {(params: Notified) => Promise<void>} notify sends `notifications/progress`
- * @param {() => Promise<unknown>} [ping] asks the client for a sign of life
+ * @param {() => Promise<unknown>} [ping] requests a sign of life from the client
  */
 export function progressSender(progressToken, notify, ping) {
   if (progressToken === undefined) return { report() {}, async drain() {}, stop() {} };
@@ -53,9 +52,9 @@ export function progressSender(progressToken, notify, ping) {
   let stopped = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  /** What the client has not taken yet. @type {Notified[]} */
+  /** Notifications that the client has not taken yet. @type {Notified[]} */
   const waiting = [];
-  /** Settles when it has taken all. @type {Promise<void> | undefined} */
+  /** Settles when all were taken. @type {Promise<void> | undefined} */
   let sending;
   const flush = async () => {
     for (let params = waiting.shift(); params; params = waiting.shift()) {
@@ -71,7 +70,7 @@ export function progressSender(progressToken, notify, ping) {
   };
   const send = (/** @type {number} */ progress) => {
     last = progress;
-    // For a client that does not read, the last one wins.
+    // For a client that does not read, the last one replaces the others.
     if (waiting.length === MAX_WAITING) waiting.pop();
     waiting.push({ progressToken, progress, ...rest });
     sending ??= flush();
@@ -86,7 +85,7 @@ export function progressSender(progressToken, notify, ping) {
       const counts = Number.isFinite(progress);
       const value = counts ? progress : percentage;
       const most = !counts ? 100 : Number.isFinite(total) ? total : undefined;
-      // The result says that it is done.
+      // The end is reported by the result.
       if (!Number.isFinite(value) || value >= (most ?? Infinity)) return;
       const message = progressText(info);
       const isNews = message !== '' && message !== rest.message;
@@ -96,7 +95,7 @@ export function progressSender(progressToken, notify, ping) {
     },
     /**
      * Waits until the last was read. A client that reads it together with the result has forgotten
-     * the token when it comes to it, and two well-known ones end the connection over that.
+     * the token by then, and two well-known clients then end the connection.
      */
     async drain() {
       if (sentAt === -Infinity) return;

@@ -1,6 +1,5 @@
 /**
- * The app's questions in MCP's words, and the answers in the app's. Nothing is answered by the
- * gateway itself.
+ * Translates the app's questions to MCP, and the answers back. The gateway itself answers nothing.
  */
 import { cleanText } from './texts.js';
 
@@ -15,11 +14,12 @@ const PRIMITIVES = new Set(['string', 'number', 'integer', 'boolean']);
  * @typedef {object} Form
  * @property {{ mode: string, message: string, requestedSchema: object }} params of
  *   `elicitation/create`
- * @property {(content: any) => unknown} read the data of the app's answer, from an accepted form
+ * @property {(content: any) => unknown} read reads the data of the app's answer from an accepted
+ *   form
  */
 
 /**
- * A field as MCP's forms know it: what a form cannot show is none.
+ * A field of MCP's forms; undefined if a form cannot show it.
  * @param {any} schema
  */
 function fieldOf(schema) {
@@ -48,7 +48,7 @@ function fieldOf(schema) {
 
 /**
  * @param {import('./app.js').Question} question
- * @returns {Form | undefined} undefined for what no form can ask
+ * @returns {Form | undefined} undefined if no form can ask it
  */
 export function formOf({ method, params }) {
   const message = cleanText(params?.message ?? params?.prompt, MAX_MESSAGE) || 'The app asks.';
@@ -101,7 +101,7 @@ export function formOf({ method, params }) {
 export const DECLINED = { success: false, cancelled: true };
 
 /**
- * The protocol's response for what a person did with a form.
+ * The protocol's response for a person's reply to a form.
  * @param {Form} form
  * @param {any} result of `elicitation/create`
  */

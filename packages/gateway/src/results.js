@@ -1,16 +1,16 @@
-/** Responses of the protocol as results of tools. */
+/** Converts the protocol's responses to results of tools. */
 import { MAX_MESSAGE } from './files.js';
 import { OUTCOME, sentenceOf } from './outcomes.js';
 import { mimeTypeOf, toPlain } from './plain.js';
 import { cleanText } from './texts.js';
 
-/** Bytes that a message carries itself, of all parts together; what is more goes into files. */
+/** Bytes inside a message, of all parts together; more go into files. */
 const MAX_INLINE = 1 << 20;
-/** Bytes of a result's text that a message carries itself. */
+/** Bytes of a result's text inside a message. */
 const MAX_TEXT = 1 << 20;
-/** Characters of a text that is in a file, for a first look. */
+/** Characters of the preview of a text that is in a file. */
 const PREVIEW = 2000;
-/** Parts of bytes in one result. */
+/** Binary parts of one result. */
 const MAX_PARTS = 100;
 /** Characters of a failure's message. */
 const MAX_FAILURE = 4096;
@@ -18,26 +18,26 @@ const MAX_FAILURE = 4096;
 /**
  * @typedef {import('./plain.js').Bytes} Bytes
  * @typedef {import('./outcomes.js').Became} Became
- * @typedef {{ type: string, text?: string, [member: string]: unknown }} Block One of MCP's blocks
- *   of content.
+ * @typedef {{ type: string, text?: string, [member: string]: unknown }} Block A block of content in
+ *   MCP.
  * @typedef {object} ToolResult
  * @property {Block[]} content
  * @property {unknown} [structuredContent]
  * @property {boolean} [isError]
  * @property {Record<string, unknown>} [_meta]
- * @typedef {object} Delivery What a response is made into a tool's result with.
- * @property {unknown} [outputSchema] what the tool promised, if it did
+ * @typedef {object} Delivery The data for converting a response to a tool's result.
+ * @property {unknown} [outputSchema] of the tool, if it has one
  * @property {import('./files.js').ResultFiles} files
  * @property {import('./schema-checker.js').SchemaChecker} checker
- * @property {string} [owner] whose the files are
- * @property {import('./progress.js').Info} [progress] what was reported last
+ * @property {string} [owner] of the files
+ * @property {import('./progress.js').Info} [progress] the latest
  */
 
-// --- What succeeded ------------------------------------------------------------------------------
+// --- Successes -----------------------------------------------------------------------------------
 
 /**
- * An address at which the app says that its bytes are. Only the web's: what is on this machine is
- * not the app's to name.
+ * The address of the bytes, if the app gives one. Only addresses of the web: the app must not name
+ * files of this machine.
  * @param {any} data
  */
 function referenceOf(data) {
@@ -54,7 +54,7 @@ function referenceOf(data) {
 }
 
 /**
- * A block of content that names a file.
+ * A block of content that links a file.
  * @param {Bytes} found
  * @param {Delivery} delivery
  */
@@ -64,9 +64,9 @@ async function linkTo(found, { files, owner }) {
 }
 
 /**
- * A block of content that holds the bytes.
+ * A block of content with the bytes.
  * @param {Bytes} found
- * @param {number} at which of the result's
+ * @param {number} at its number in the result
  * @returns {Block}
  */
 function blockOf({ bytes, mimeType }, at) {
@@ -116,7 +116,7 @@ async function successOf(data, delivery, downloads) {
   const preview = `The result has ${link.size} bytes and is in a file. It begins:\n${text.slice(0, PREVIEW).toWellFormed()}`;
   const content = [{ type: 'text', text: preview }, link, ...blocks];
   if (!outputSchema) return { content };
-  // Clients refuse a result without the data that its tool promises.
+  // Clients reject a result without the data that its tool promises.
   if (link.size <= MAX_MESSAGE) return { content, structuredContent: plain };
   const tooLong = `The result has ${link.size} bytes, too large for structured content. It is in a file`;
   const failure = failureOf('OPERATION_FAILED', tooLong);
@@ -124,8 +124,7 @@ async function successOf(data, delivery, downloads) {
 }
 
 /**
- * Blocks of content that a page's tool returned in MCP's form, cleaned; undefined if they are only
- * data.
+ * The content blocks of a page's tool in MCP's form, cleaned; undefined if they are only data.
  * @param {unknown} content
  */
 function blocksOf(content) {
@@ -141,9 +140,9 @@ function blocksOf(content) {
   return /** @type {Block[]} */ (blocks);
 }
 
-// --- What failed ---------------------------------------------------------------------------------
+// --- Failures ------------------------------------------------------------------------------------
 
-/** What a model should do about a failure, where its code says more than whether to try again. */
+/** Advice to a model for codes that mean more than whether to try again. */
 const ADVICE = new Map([
   ['INVALID_PARAMS', 'Correct the arguments and call again.'],
   ['DISCONNECTED', 'The work may or may not have been done: check before you call again.'],
@@ -153,7 +152,7 @@ const ADVICE = new Map([
  * @param {string} code
  * @param {string} message
  * @param {{ retryable?: unknown, retryAfter?: unknown, alternatives?: unknown }} [more]
- * @param {Became} [became] what became of the work
+ * @param {Became} [became] the outcome of the work
  * @returns {ToolResult}
  */
 export function failureOf(code, message, more = {}, became = {}) {
@@ -174,7 +173,7 @@ export function failureOf(code, message, more = {}, became = {}) {
     ? `Trying again may help${after ? ` after ${after} ms` : ''}.`
     : 'Trying again will not help.';
   const again = ADVICE.get(error.code) ?? tryAgain;
-  // What became of the work says better what to do, unless it failed by itself.
+  // The outcome gives better advice, unless the work failed by itself.
   const advice = !sentence ? again : outcome === 'failed' ? `${sentence} ${again}` : sentence;
   const instead = names.length ? ` Instead: ${names.join(', ')}.` : '';
   return {
@@ -188,8 +187,8 @@ export function failureOf(code, message, more = {}, became = {}) {
 }
 
 /**
- * The result of a call whose own could not be handed on: there is no room for its file, for
- * example.
+ * The result of a call whose own result could not be delivered: for example, there is no room for
+ * its file.
  * @param {any} error
  */
 export const undelivered = (error) =>
@@ -210,7 +209,7 @@ export async function toolResult(response, delivery) {
     if (blocks) return { content: blocks };
     const result = await successOf(data, delivery, downloads);
     if (!chunks || result.isError) return result;
-    // The data stand first: that is where clients look.
+    // The data are first: that is where clients look.
     const streamed = { ...delivery, outputSchema: undefined };
     const areTexts = chunks.every((chunk) => typeof chunk === 'string');
     const { content } = await successOf(areTexts ? chunks.join('') : chunks, streamed);

@@ -1,11 +1,11 @@
 /**
- * Calls of capabilities on behalf of clients. One may outlive the request that began it: then its
- * client asks for it by the id of a task or a handle, or by a `requestState`. Each belongs to a
+ * Calls of capabilities on behalf of clients. A call may outlive the request that began it: then
+ * its client requests it by the id of a task or a handle, or by a `requestState`. Each belongs to a
  * session.
  *
- * What state a call is in, how many there may be, when one that nobody asks for is cancelled, and
- * how long a result is kept, the core decides (`@abp-bridge/a2a/tasks`). Here are the values: the
- * app's answer, its progress, its open question.
+ * The core (`@abp-bridge/a2a/tasks`) decides the state of a call, how many there may be, when one
+ * that is no longer requested is cancelled, and how long a result is kept. This file holds the
+ * values: the app's answer, its progress, its open question.
  */
 import { randomBytes } from 'node:crypto';
 import { AbpError } from 'abp-bridge';
@@ -16,99 +16,99 @@ import { DECLINED, formOf, responseOf } from './questions.js';
 import { undelivered } from './results.js';
 import { deferred, unlessAborted } from './waiting.js';
 
-/** Calls under way, and results that are kept, of all clients. */
+/** Calls in progress, and results that are kept, of all clients. */
 const MAX_RUNS = 1024;
-/** Answers of which a cancel may still come, of all clients. */
+/** Answers that may still be cancelled, of all clients. */
 const MAX_ANSWERS = 256;
-/** How long a question waits for its answer, and a handle for somebody to ask for it, in ms. */
+/** Ms that a question waits for its answer, and a handle for its next request. */
 export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
-/** How long a result is kept, and what became of a call whose answer its client did not get. */
+/** Ms that a result is kept, and the outcome of a call whose answer its client did not get. */
 export const REMEMBERED = 60 * 60_000;
 
 /**
  * @typedef {import('./questions.js').Form} Form
- * @typedef {object} Ended What became of a call.
+ * @typedef {object} Ended The end of a call.
  * @property {import('./app.js').Result} response of the app
- * @property {import('./results.js').ToolResult} result that is made of it
- * @typedef {object} Pending a question of the app's that is open
+ * @property {import('./results.js').ToolResult} result made from it
+ * @typedef {object} Pending an open question of the app
  * @property {string} key
  * @property {Form} form
  * @property {(response: unknown) => void} settle
  * @property {Promise<unknown>} answered
- * @typedef {object} Answer One that its client may not read: it cancels as the answer comes, or
- *   loses it.
+ * @typedef {object} Answer An answer that its client may not read: a cancel may cross it, or the
+ *   connection may break.
  * @property {string | number} requestId
  * @property {Run} run
- * @property {boolean} delivers whether the client knows of the run, or its result, by it alone
- * @property {Run[]} told earlier calls that it tells of
+ * @property {boolean} delivers whether the client learns only by it of the run, or of its result
+ * @property {Run[]} told earlier calls that it reports
  * @property {number} [heardAt] when all of a result was sent, in ms of `performance.now()`
  */
 
-/** What nobody can guess: the id of a session, of a run. */
+/** An id that cannot be guessed, for a session or a run. */
 export const unguessable = () => randomBytes(24).toString('base64url');
 
 export class Run {
   id = unguessable();
   createdAt = new Date();
-  /** The same in ms of `performance.now()`: dates jump when somebody sets the clock. */
+  /** The same in ms of `performance.now()`: dates jump when the clock is set. */
   began = performance.now();
   /** When its state last changed. */
   updatedAt = this.createdAt;
-  /** Set when it has ended. @type {import('./results.js').ToolResult | undefined} */
+  /** Set at its end. @type {import('./results.js').ToolResult | undefined} */
   result;
-  /** What the app reported last. @type {import('./progress.js').Info | undefined} */
+  /** The app's latest report. @type {import('./progress.js').Info | undefined} */
   progress;
-  /** What the app waits for somebody to answer. @type {Pending | undefined} */
+  /** The app's open question. @type {Pending | undefined} */
   question;
-  /** Whether its client was told its id. */
+  /** True if its client was sent its id. */
   isNamed = false;
   /**
-   * What its client must bring back, and for which request.
+   * The state that its client must send back, and for which request.
    * @type {{ state: string, binding: string } | undefined}
    */
   round;
   /**
-   * What its answer says of an earlier call that was the same.
+   * The note in its answer on an earlier equal call.
    * @type {ReturnType<typeof import('./earlier.js').repeatOf> | undefined}
    */
   repeats;
-  /** When it was to stop, or its answer was lost. @type {Date | undefined} */
+  /** When it was asked to stop, or its answer was lost. @type {Date | undefined} */
   leftAt;
   /**
-   * What was learnt of its work after its result.
+   * Outcome of its work, if learned after its result.
    * @type {import('./outcomes.js').Became | undefined}
    */
   became;
-  /** Which memory of its app knows its key. @type {string | undefined} */
+  /** The memory of its app that knows its key. @type {string | undefined} */
   memory;
   /**
-   * Hears of progress while a request waits for this.
+   * Called with progress while a request waits for this.
    * @type {(info: import('./progress.js').Info) => void}
    */
   onProgress = () => {};
   /** Settles when it has ended; never rejects. @type {Promise<void>} */
   ended;
   #controller = new AbortController();
-  /** Why it was to stop. @type {string | undefined} */
+  /** The reason to stop. @type {string | undefined} */
   reason;
   /** Resolves with the next change of state. @type {ReturnType<typeof deferred<undefined>>} */
   #wake = deferred();
   /** Questions are asked one after the other. @type {Promise<unknown>} */
   #asking = Promise.resolve();
   #questions = 0;
-  /** Requests that wait for it. */
+  /** Number of requests that wait for it. */
   #waiting = 0;
 
   /**
    * @param {Runs} runs
    * @param {object} options
    * @param {string} options.tool
-   * @param {string} [options.owner] the session of its client. What has none belongs to whoever
-   *   knows its id
-   * @param {import('./earlier.js').Identity} options.identity who called, and what
+   * @param {string} [options.owner] the session of its client. Without it, the run belongs to any
+   *   client that knows its id
+   * @param {import('./earlier.js').Identity} options.identity identifies the client and the call
    * @param {string | number} [options.requestId] of the request
    * @param {boolean} [options.promisesData] whether the tool has an output schema
-   * @param {boolean} options.canAsk whether whoever called can be asked
+   * @param {boolean} options.canAsk whether its client can be asked
    * @param {(options: import('./app.js').CallOptions) => Promise<Ended>} options.execute
    */
   constructor(runs, { tool, owner, identity, requestId, promisesData, canAsk, execute }) {
@@ -128,17 +128,17 @@ export class Run {
     let reports = false;
     this.ended = execute({
       signal,
-      // Without a session each call is somebody else's.
+      // Without a session each call has another owner.
       owner: owner ?? this.id,
       onProgress: (info) => {
         reports = true;
         report(info);
       },
-      // What an app streams is progress, too, unless it reports its own.
+      // An app's chunks are progress, too, unless it reports its own.
       onChunk: (text, count) => reports || report({ progress: count, status: text }),
       ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
     })
-      // A result that cannot be handed on is this call's misfortune, and nobody else's.
+      // A result that cannot be delivered fails this call only.
       .catch((error) => {
         const result = undelivered(error);
         return /** @type {Ended} */ ({ response: { success: true }, result });
@@ -158,23 +158,23 @@ export class Run {
       });
   }
 
-  /** In MCP's words. */
+  /** The state, as MCP names it. */
   get state() {
     const { state } = this.task;
     if (state === 'canceled') return 'cancelled';
-    // A result that says so.
+    // The result reports the failure.
     if (state === 'failed') return 'completed';
     return state === 'input-required' ? 'input_required' : state;
   }
 
-  /** The core: it is in another state. */
+  /** Called by the core when its state has changed. */
   onState() {
     this.updatedAt = new Date();
     this.#wake.resolve(undefined);
     this.#wake = deferred();
   }
 
-  /** The core: it shall stop. What becomes of it, the app decides. */
+  /** Called by the core when it must stop. The app decides its end. */
   onAbort() {
     this.reason ??= this.question
       ? 'the question was not answered in time'
@@ -190,12 +190,14 @@ export class Run {
    */
   abort(reason) {
     this.reason ??= reason;
-    // An app that waits for an answer could not say how it stops.
+    // An app that waits for an answer could not report how it stops.
     this.question?.settle(DECLINED);
     this.task.cancel();
   }
 
-  /** Somebody asks for it, and has to ask again while no request waits for it. */
+  /**
+   * Call this at each request for it: while no request waits, it must be requested again in time.
+   */
   touch() {
     this.task.lease(this.#waiting ? 0 : PATIENCE_WITH_CLIENTS);
   }
@@ -207,9 +209,9 @@ export class Run {
   }
 
   /**
-   * The next that happens to whoever waits.
+   * Resolves with the next event for a waiting request.
    * @param {AbortSignal} signal of the request that waits
-   * @param {number} ms how long to wait; Infinity is for ever
+   * @param {number} ms to wait; Infinity for no limit
    * @returns {Promise<'ended' | 'asked' | 'late' | 'aborted'>}
    */
   async next(signal, ms) {
@@ -245,7 +247,7 @@ export class Run {
     const { promise: answered, resolve } = deferred();
     const settle = (/** @type {unknown} */ response) => {
       if (this.question !== pending) return;
-      // At once: whoever answers looks next whether something is asked.
+      // At once: the client looks next whether there is a question.
       this.question = undefined;
       this.task.says('working');
       resolve(response);
@@ -257,14 +259,14 @@ export class Run {
     return answered;
   }
 
-  /** The question that is open, as MCP's newer version shows it. */
+  /** The open question, in the form of MCP's newer version. */
   get inputRequests() {
     const { key, form } = this.question ?? {};
     return key && { [key]: { method: 'elicitation/create', params: form?.params } };
   }
 
   /**
-   * Answers the question that is open.
+   * Answers the open question.
    * @param {unknown} result of `elicitation/create`
    */
   answer(result) {
@@ -282,10 +284,9 @@ export class Run {
   }
 
   /**
-   * Waits until its client comes back with an answer, once. What it was given before is good no
-   * more.
-   * @param {string} binding what the client must say again
-   * @returns {string} what it must bring
+   * Waits until its client comes back with an answer, once. An earlier state becomes invalid.
+   * @param {string} binding that the client must repeat
+   * @returns {string} the state that it must send back
    */
   suspend(binding) {
     const state = `${this.id}.${unguessable()}`;
@@ -306,8 +307,8 @@ export class Runs {
   #answers = new Set();
 
   /**
-   * What a session may ask for. Without a session there is nothing to tell clients apart by, so
-   * nothing is listed.
+   * The runs that a session may request. Without sessions clients cannot be told apart, so none are
+   * listed.
    * @param {string | undefined} owner
    */
   named(owner) {
@@ -323,7 +324,7 @@ export class Runs {
   }
 
   /**
-   * The latest call that was the same, of which there is something to know.
+   * The latest equal call with an outcome to mention.
    * @param {import('./earlier.js').Identity} identity
    */
   sameAs({ reader, work }) {
@@ -334,9 +335,9 @@ export class Runs {
 
   /**
    * @param {unknown} id
-   * @param {string | undefined} owner who asks
+   * @param {string | undefined} owner that requests it
    * @returns {Run}
-   * @throws {InvalidRequest} when there is none of this owner's
+   * @throws {InvalidRequest} if this owner has none of that id
    */
   find(id, owner) {
     const run = this.tasks.find(id);
@@ -347,11 +348,11 @@ export class Runs {
   }
 
   /**
-   * The run that a client has come back for.
+   * The run for which a client has come back.
    * @param {string} state
    * @param {string} binding
-   * @param {string | undefined} owner who asks
-   * @param {Record<string, unknown>} [answers] by key; one that is missing is asked for again
+   * @param {string | undefined} owner that comes back
+   * @param {Record<string, unknown>} [answers] by key; a missing one is requested again
    * @returns {Run}
    * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for
    *   another request
@@ -370,7 +371,7 @@ export class Runs {
   }
 
   /**
-   * Whoever asks for a run has read the answer that named it.
+   * A client that requests a run has read the answer that named it.
    * @param {Run} run
    */
   #knows(run) {
@@ -380,7 +381,7 @@ export class Runs {
   }
 
   /**
-   * Lets go of one that nobody can ask for any more, once it has ended.
+   * Forgets a run that cannot be requested any more, once it has ended.
    * @param {Run} run
    */
   async release(run) {
@@ -389,7 +390,7 @@ export class Runs {
   }
 
   /**
-   * A request is answered.
+   * Records that a request is answered.
    * @param {Answer} answer
    */
   answered(answer) {
@@ -399,7 +400,7 @@ export class Runs {
   }
 
   /**
-   * All of an answer was sent that has the run's result.
+   * Records that all of an answer with the run's result was sent.
    * @param {Answer} answer
    */
   heard(answer) {
@@ -410,8 +411,8 @@ export class Runs {
   }
 
   /**
-   * @param {Answer} answer that nobody loses any more
-   * @param {boolean} [isNamed] whether the run can still be asked for
+   * @param {Answer} answer that cannot be lost any more
+   * @param {boolean} [isNamed] whether the run can still be requested
    */
   #forget(answer, isNamed = answer.run.isNamed) {
     this.#answers.delete(answer);
@@ -420,8 +421,8 @@ export class Runs {
   }
 
   /**
-   * A client calls again, so it has most likely read what was answered before it did. A cancel may
-   * still be on its way: what became of those calls is kept, their results are not.
+   * When a client calls again, it has most likely read its earlier answers. A cancel may still be
+   * on its way: the outcomes of those calls are kept, their results are not.
    * @param {Run} run the new call
    */
   lightenBefore({ began, identity: { reader } }) {
@@ -431,9 +432,9 @@ export class Runs {
   }
 
   /**
-   * The client does not read an answer, so it hears with another one what that said.
+   * The client does not read an answer, so another one will report its content.
    * @param {Answer} answer
-   * @param {string} [reason] why the client cancelled, if it did
+   * @param {string} [reason] the client's, if it cancelled
    */
   unread(answer, reason) {
     if (!this.#answers.delete(answer)) return;
@@ -445,7 +446,7 @@ export class Runs {
   }
 
   /**
-   * A client cancels a request that was answered.
+   * Handles a cancel of a request that was answered.
    * @param {string | undefined} owner
    * @param {unknown} requestId
    * @param {string} reason
@@ -457,7 +458,7 @@ export class Runs {
   }
 
   /**
-   * Its client does not get the answer, so it hears with another one what becomes of it.
+   * Its client does not get the answer, so another one will report the outcome.
    * @param {Run} run
    */
   left(run) {
@@ -467,7 +468,7 @@ export class Runs {
   }
 
   /**
-   * Cancels what nobody can ask for any more.
+   * Cancels the runs that cannot be requested any more.
    * @param {string} owner a session that has ended
    */
   leave(owner) {

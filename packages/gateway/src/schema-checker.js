@@ -1,11 +1,11 @@
 /**
- * Checks results by the schema that their app has promised. The schema is a stranger's, so a thread
- * does it, with a deadline.
+ * Checks results by the schema that their app has promised. The schema is foreign, so a thread with
+ * a deadline does it.
  */
 import { Worker } from 'node:worker_threads';
 import { cleanText } from './texts.js';
 
-/** How long one check may take, in ms. */
+/** Ms that one check may take. */
 const DEADLINE = 5000;
 /** Memory of the thread, in MiB. */
 const MAX_MEMORY = 256;
@@ -13,13 +13,13 @@ const MAX_MEMORY = 256;
 export class SchemaChecker {
   /** @type {Worker | undefined} */
   #worker;
-  /** Checks are made one after the other. @type {Promise<unknown>} */
+  /** Checks run one after the other. @type {Promise<unknown>} */
   #last = Promise.resolve();
 
   /**
    * @param {unknown} data plain data
-   * @param {unknown} schema as the app says it
-   * @returns {Promise<string>} what is wrong; empty if it fits
+   * @param {unknown} schema of the app
+   * @returns {Promise<string>} the error; empty if it fits
    */
   check(data, schema) {
     const checked = this.#last.then(() => this.#ask({ data, schema }));
@@ -46,7 +46,7 @@ export class SchemaChecker {
         settle(`The app's outputSchema cannot be used: ${why}`);
       };
       const timer = setTimeout(end, DEADLINE);
-      // When it ends, it has no memory left, or was closed.
+      // It ends without an answer when it is out of memory, or was closed.
       worker.once('message', settle).once('exit', end).postMessage(question);
     });
   }

@@ -1,11 +1,11 @@
 /**
- * A thread that checks values by schemas of an app: what takes for ever there is ended, and holds
- * up nobody.
+ * A thread that checks values by schemas of an app: a check that takes for ever is terminated, and
+ * blocks no other work.
  */
 import { parentPort } from 'node:worker_threads';
 import { CfWorkerJsonSchemaValidator } from '@modelcontextprotocol/server/validators/cf-worker';
 
-// It interprets the schema: one that is compiled would be an app's text that is run.
+// It interprets the schema: a compiled one would be an app's text that is run.
 const validators = new CfWorkerJsonSchemaValidator();
 
 parentPort?.on('message', ({ schema, data }) => {

@@ -1,15 +1,15 @@
 /**
  * One browser for several gateways of a user: the first has the profile, and the others call the
- * app in its browser. They are peers of JSON-RPC, so requests, questions and the end of either side
- * are the core's; here is what they ask of each other:
+ * app in its browser. They are peers of JSON-RPC, so the core handles requests, questions and the
+ * end of either side. Their messages:
  *
- *     open { url }                  the app, what it can do, and whose browser it is
+ *     open { url }                  the app, its capabilities, and the process with the browser
  *     call { id, name, … }          an app's result; chunks are parts of it
- *     cancel { id, reason }         tells a call's handler why; the result says what became of it
- *     settled { id }                what became of a call, once more is known than its result says
+ *     cancel { id, reason }         gives a call's handler the reason; the result has the outcome
+ *     settled { id }                the outcome of a call, once more is known than its result has
  *     ask { id, question }          the other way: an answer to the app
  *     capabilities { capabilities } the other way: they have changed
- *     release                       to let go of the profile
+ *     release                       releases the profile
  */
 import { randomUUID } from 'node:crypto';
 import { createPeer } from '@abp-bridge/rpc';
@@ -17,20 +17,19 @@ import { UserError } from './errors.js';
 import { toPlain } from './plain.js';
 import { within } from './waiting.js';
 
-/** How long calls of others may take to stop when this gateway ends, in ms. */
+/** Ms that other gateways' calls may take to stop when this one ends. */
 const CLOSING = 3000;
 /**
- * How long another gateway may take to open the app, or to let go of its profile, in ms: it may
- * have to start, or to kill, its browser.
+ * Ms that another gateway may take to open the app, or to release its profile: it may have to
+ * start, or to kill, its browser.
  */
 const OPENING = 120_000;
 /**
- * How long another gateway may take to say what became of a call that was cancelled, in ms. Then it
- * is left.
+ * Ms that another gateway may take to report the outcome of a cancelled call. Then it is left.
  */
 const CANCELLING = 30_000;
 const ENDED = 'The gateway that had the browser has ended, or does not answer';
-/** The error of JSON-RPC for what still runs when a gateway ends. */
+/** JSON-RPC's error for requests that still run when a gateway ends. */
 const REQUEST_CANCELLED = -32800;
 
 /**
@@ -45,7 +44,7 @@ const REQUEST_CANCELLED = -32800;
  */
 const peerOf = (channel, onRequest) => createPeer(channel, { dialect: 'lsp', onRequest });
 
-// --- Whoever has the browser ---------------------------------------------------------------------
+// --- The gateway that has the browser ------------------------------------------------------------
 
 /**
  * @param {Transport} channel to the gateway that wants the app
@@ -53,10 +52,10 @@ const peerOf = (channel, onRequest) => createPeer(channel, { dialect: 'lsp', onR
  */
 export function shareApp(channel, app) {
   const peer = peerOf(channel);
-  /** Whoever calls there without saying who that is. */
+  /** The owner of calls that name none. */
   const other = randomUUID();
   /**
-   * Those of which more may become known.
+   * Calls whose outcome may become known later.
    * @type {Map<number, { stop: AbortController, ended: Promise<Result> }>}
    */
   const calls = new Map();
@@ -117,7 +116,7 @@ export function shareApp(channel, app) {
       abortAll('the gateway that has the browser ends');
       const ended = Promise.all([...calls.values()].map((each) => each.ended));
       await within(CLOSING, ended).catch(() => {});
-      // What was answered just now is still to be sent.
+      // The latest answers are still being sent.
       await new Promise((resolve) => setImmediate(resolve));
       peer.close();
     },
@@ -125,22 +124,22 @@ export function shareApp(channel, app) {
 }
 
 /**
- * Refuses the profile to whoever wants it.
+ * Refuses the profile to another gateway.
  * @param {Transport} channel
  * @param {string} problem
  */
 export const refuse = (channel, problem) => void peerOf(channel, () => ({ problem }));
 
-// --- Whoever uses it -----------------------------------------------------------------------------
+// --- A gateway that uses it ----------------------------------------------------------------------
 
 /**
- * Asks a gateway to let go of its profile.
+ * Requests a gateway to release its profile.
  * @param {Transport} channel
  * @throws {UserError} if it does not
  */
 export async function askToRelease(channel) {
   const peer = peerOf(channel);
-  // One that has ended has let go.
+  // A gateway that has ended has released it.
   const { problem } = await peer
     .request('release', {}, { timeout: OPENING })
     .catch(({ data }) => ({ problem: data?.timeout && ENDED }));
@@ -154,12 +153,12 @@ export async function askToRelease(channel) {
  * The app in the browser of another gateway.
  * @param {Transport} channel
  * @param {string} url
- * @param {() => void} onChange hears that the app can do something else than before
+ * @param {() => void} onChange called when the app's capabilities have changed
  * @throws {UserError} if the other gateway does not serve it
  */
 export async function borrowApp(channel, url, onChange) {
   const peer = peerOf(channel);
-  /** What the calls under way were given, by number. @type {Map<number, CallOptions>} */
+  /** The options of the calls in progress, by number. @type {Map<number, CallOptions>} */
   const calls = new Map();
   let last = 0;
   /** @type {import('./app.js').Capability[] | undefined} */
@@ -186,7 +185,7 @@ export async function borrowApp(channel, url, onChange) {
     throw new UserError(problem);
   }
   return {
-    /** What the app says it is. @type {import('./app.js').Client['app']} */
+    /** The app's description of itself. @type {import('./app.js').Client['app']} */
     app,
     /** The process that has the browser. @type {number} */
     pid,
@@ -227,7 +226,7 @@ export async function borrowApp(channel, url, onChange) {
           /** @type {import('@abp-bridge/rpc').RpcError & { data?: any }} */ (error);
         if (!data?.closedBy && code !== REQUEST_CANCELLED)
           return failed('OPERATION_FAILED', message);
-        // What runs there ends with the browser, and nobody can ask any more.
+        // Its calls end with the browser, and cannot be queried any more.
         const told = data?.outcome ?? 'unknown';
         const outcome = told === 'running' ? 'unknown' : told;
         return failed('DISCONNECTED', ENDED, { retryable: true, metadata: { outcome } });

@@ -1,8 +1,8 @@
 /** The signals that end the program. */
 
 /**
- * Resolves with the first signal that comes. The next one ends the program at once; then its driver
- * kills the browser.
+ * Resolves with the first signal. The next one ends the program at once; then its driver kills the
+ * browser.
  * @param {number} [exitCode]
  * @returns {Promise<string>}
  */

@@ -1,4 +1,4 @@
-/** What a person at a terminal sees of a call, and is asked by the app. */
+/** Shows a call at a terminal, and asks the app's questions there. */
 import { createInterface } from 'node:readline/promises';
 import { DECLINED } from './questions.js';
 import { lineOf } from './texts.js';
@@ -8,7 +8,7 @@ const BAR = 24;
 const MAX_OPTIONS = 50;
 
 /**
- * Progress as a bar that is drawn over, or line by line where that cannot be.
+ * Progress as a bar that is redrawn, or line by line if that is impossible.
  * @param {{ write: (text: string) => unknown, isTTY?: boolean, columns?: number }} output
  */
 export function progressView(output) {
@@ -29,7 +29,7 @@ export function progressView(output) {
       output.write(`\r\x1b[2K${bar.slice(0, (output.columns ?? 80) - 1)}`);
       drawn = true;
     },
-    /** Leaves the bar behind, so that what is written next begins a line. */
+    /** Leaves the bar, so that further output begins a new line. */
     end() {
       if (drawn) output.write('\n');
       drawn = false;
@@ -38,13 +38,13 @@ export function progressView(output) {
 }
 
 /**
- * The protocol's response of the person at the terminal to a question.
+ * The answer of the person at the terminal, as the protocol's response.
  * @param {import('./app.js').Question} question
  * @param {AbortSignal} signal
  */
 export async function askAtTerminal({ method, params }, signal) {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
-  // A terminal's Ctrl-C goes to who reads the line, and means the call.
+  // Ctrl-C goes to the line reader, and means the call.
   lines.on('SIGINT', () => process.emit('SIGINT'));
   const message = lineOf(params?.message ?? params?.prompt, 500) || 'The app asks';
   try {

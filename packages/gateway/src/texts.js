@@ -1,35 +1,37 @@
 /**
- * Texts of pages are a stranger's: they are shown and handed on as data, without control
- * characters, and bounded.
+ * Texts of pages are foreign: they are shown and passed on as data, without control characters, and
+ * limited.
  */
 
 /* eslint-disable no-control-regex -- that is what is looked for */
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 
-/** What reorders or hides text, and so can show a person something else than a model reads. */
+/**
+ * Characters that reorder or hide text, so that a person sees something else than a model reads.
+ */
 const INVISIBLE = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|[\u{e0000}-\u{e007f}]/gu;
 
 /**
  * @param {unknown} value
  * @param {number} length of the longest text, in UTF-16 units
- * @returns {string} empty when the value is no text
+ * @returns {string} empty if the value is not a string
  */
 export function cleanText(value, length) {
   if (typeof value !== 'string') return '';
-  // No more is looked at than may be kept.
+  // Only as much is read as may be kept.
   const text = printable(value.slice(0, length));
   return value.length > length ? `${text.slice(0, length - 1)}…`.toWellFormed() : text;
 }
 
 /**
- * A text as a terminal may show it, whole.
+ * The whole text, as a terminal may show it.
  * @param {string} text
  */
 export const printable = (text) => text.replace(CONTROLS, '').replace(INVISIBLE, '').toWellFormed();
 
 /**
- * JSON whose strings a terminal may show: what it must not interpret is escaped, and so not lost.
- * @param {unknown} value that JSON can say
+ * JSON whose strings a terminal may show: characters that it would interpret are escaped.
+ * @param {unknown} value that JSON can represent
  * @param {number} [indent]
  */
 export const jsonText = (value, indent) =>
@@ -37,7 +39,7 @@ export const jsonText = (value, indent) =>
     .replace(/[\u007f-\u009f]/g, escaped)
     .replace(INVISIBLE, escaped);
 
-/** @param {string} text of one character, which may be two units */
+/** @param {string} text one character, which may be two units */
 const escaped = (text) =>
   text
     .split('')
@@ -52,7 +54,7 @@ const escaped = (text) =>
 export const lineOf = (value, length = 200) => cleanText(value, length).replace(/\s+/g, ' ').trim();
 
 /**
- * A chunk of a stream, for a person who watches.
+ * A chunk of a stream, as text for a person.
  * @param {any} chunk
  */
 export function chunkText(chunk) {

@@ -1,21 +1,21 @@
 /**
- * Capabilities as tools: the page's words, bounded, as data; under names that every known client
- * takes.
+ * Capabilities as tools: the page's words, limited, as data; under names that every known client
+ * accepts.
  */
 import { createHash } from 'node:crypto';
 import { cleanText } from './texts.js';
 
-/** The gateway's own tools: they wait for a call that takes long, ask for it, and cancel it. */
+/** The gateway's own tools: they wait for a slow call, query it, and cancel it. */
 export const HANDLE_NAMES = ['call_wait', 'call_status', 'call_cancel'];
-/** Tools of one app; what is beyond is left out, and that is logged. */
+/** Tools of one app; more are omitted, which is logged. */
 export const MAX_TOOLS = 256;
 /** Characters of a description. */
 const MAX_DESCRIPTION = 4096;
-/** Characters of a schema as JSON: a longer one is replaced by one that takes any object. */
+/** Characters of a schema as JSON: a longer one is replaced by one that accepts any object. */
 const MAX_SCHEMA = 65_536;
 /** Characters of a title: a capability's own name. */
 const MAX_TITLE = 256;
-/** What of MCP's annotations is taken over where an app declares it. */
+/** MCP's annotations that are copied if an app declares them. */
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 
 /**
@@ -25,10 +25,10 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
  */
 
 /**
- * A copy of a schema that every client takes: its root is an object.
+ * A copy of a schema in the form that every client accepts: its root is an object.
  * @param {unknown} schema
- * @returns {{ type: 'object', [keyword: string]: unknown } | undefined} undefined when it is none,
- *   or too long
+ * @returns {{ type: 'object', [keyword: string]: unknown } | undefined} undefined if it is not a
+ *   schema, or too long
  */
 function objectSchema(schema) {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return undefined;
@@ -39,7 +39,7 @@ function objectSchema(schema) {
     return undefined;
   }
   if (text.length > MAX_SCHEMA) return undefined;
-  // It is the gateway's server that would have to compare headers, and a page names none.
+  // The gateway's server would have to compare headers, and a page must not name any.
   const copy = JSON.parse(text, (key, value) => (key === 'x-mcp-header' ? undefined : value));
   if (![undefined, 'object'].includes(copy.type)) return undefined;
   return { ...copy, type: 'object' };
@@ -48,7 +48,7 @@ function objectSchema(schema) {
 /**
  * @param {Capability} capability
  * @param {string} name of the tool
- * @param {string} [app] whose it is, where there are several
+ * @param {string} [app] its app's name, if there are several
  */
 export function toolOf(capability, name, app) {
   const { deprecated, deprecationMessage, experimental } = capability;
@@ -74,13 +74,12 @@ export function toolOf(capability, name, app) {
 
 // --- Names ---------------------------------------------------------------------------------------
 
-/** Characters of a tool's name: what the strictest known client takes. */
+/** Characters of a tool's name: the limit of the strictest known client. */
 const MAX_NAME = 64;
-/** Characters of it that tell names apart which would be one. */
+/** Characters of a hash in a name, to tell equal names apart. */
 const MARK = 8;
 /**
- * Names of one app that are remembered: what it had before keeps its name, in case that it comes
- * back.
+ * Names of one app that are remembered: a former capability keeps its name, in case it comes back.
  */
 const MAX_KNOWN = 1024;
 
@@ -88,14 +87,14 @@ const MAX_KNOWN = 1024;
 const safe = (text) => text.replace(/[^A-Za-z0-9_]/g, '_');
 
 /**
- * Keeps the names that were given, so that a tool keeps its own however the apps' lists change.
+ * Keeps the names that were assigned, so that a tool keeps its own when the apps' lists change.
  * @template {{ prefix: string }} T an app
  */
 export class ToolNames {
   /** By app and capability. @type {Map<T, Map<string, string>>} */
   #tools = new Map();
   /**
-   * What they mean; nothing, if they are reserved.
+   * The meanings of names; undefined for reserved ones.
    * @type {Map<string, { target: T, capability: string } | undefined>}
    */
   #meanings = new Map();
@@ -106,8 +105,8 @@ export class ToolNames {
   }
 
   /**
-   * Names all capabilities of an app. Names that are fine as they are go first, so that the order
-   * of a list matters to nobody.
+   * Names all capabilities of an app. Names that need no change are assigned first, so that the
+   * order of a list does not matter.
    * @param {T} target
    * @param {string[]} capabilities
    */
@@ -115,7 +114,7 @@ export class ToolNames {
     const isFine = (/** @type {string} */ name) => (safe(name) === name ? 0 : 1);
     const sorted = [...capabilities].sort((a, b) => isFine(a) - isFine(b) || (a < b ? -1 : 1));
     for (const capability of sorted) this.of(target, capability);
-    // The oldest of what it has no more is forgotten.
+    // The oldest former capability is forgotten.
     const own = this.#tools.get(target) ?? new Map();
     for (const [capability, tool] of own) {
       if (own.size <= MAX_KNOWN) return;
@@ -146,7 +145,7 @@ export class ToolNames {
   }
 
   /**
-   * What a tool calls.
+   * The target of a tool.
    * @param {string} tool
    */
   meaningOf(tool) {
@@ -154,11 +153,11 @@ export class ToolNames {
   }
 }
 
-/** Characters of a prefix, its `_` included. */
+/** Characters of a prefix, including its `_`. */
 const MAX_PREFIX = 21;
 
 /**
- * What begins the names of an app's tools when there are several apps.
+ * The prefix of an app's tools if there are several apps.
  * @param {string} name
  */
 export const prefixOf = (name) => `${safe(name).slice(0, MAX_PREFIX - 1)}_`;

@@ -1,6 +1,7 @@
 /**
- * What a person would do who sees the browser: dismiss the dialogs of the windows that a page
- * opens, close these, and take downloads, which become part of a call's result, or are refused.
+ * Replaces the person who would see the browser: dismisses the dialogs of windows that a page
+ * opens, closes these windows, and takes downloads, which become part of a call's result, or
+ * rejects them.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,9 +25,9 @@ export function attendWindows(browser, own) {
       log(`the page's ${type} was dismissed: ${lineOf(message)}`);
       session.send('Page.handleJavaScriptDialog', { accept: false }).catch(() => {});
     });
-    // Said before the driver lets the window's scripts run: a dialog that is open already is
-    // nobody's to dismiss, and it stops the page that has opened the window, too. What is no page
-    // refuses it.
+    // Sent before the driver lets the window's scripts run: a dialog that is open already cannot be
+    // dismissed any more, and it stops the page that has opened the window, too. Targets other than
+    // pages reject it.
     session.send('Page.enable').catch(() => {});
   });
   /** The oldest first. @type {Set<import('puppeteer-core').Target>} */
@@ -46,7 +47,7 @@ export function attendWindows(browser, own) {
   });
 }
 
-/** Downloads at a time. */
+/** Simultaneous downloads. */
 const MAX_DOWNLOADS = 16;
 /** Bytes of one. */
 const MAX_BYTES = 64 << 20;
@@ -54,7 +55,7 @@ const MAX_BYTES = 64 << 20;
 /**
  * @typedef {object} Download
  * @property {Promise<{ content: Uint8Array, mimeType: string, filename: string } | undefined>} file
- *   undefined if it did not come to an end; never rejects
+ * undefined if it did not complete; never rejects
  * @property {() => void} cancel
  */
 

@@ -1,7 +1,7 @@
-/** Waiting for what somebody else settles. */
+/** Promises that other code settles. */
 
 /**
- * A promise, and what settles it.
+ * A promise, and its `resolve`.
  * @template T
  * @returns {{ promise: Promise<T>, resolve: (value: T | PromiseLike<T>) => void }}
  */
@@ -13,7 +13,7 @@ export function deferred() {
 }
 
 /**
- * Waits, but not for longer than `ms`: rejects then with a DOMException.
+ * Waits for `ms` at most: then rejects with a DOMException.
  * @template T
  * @param {number} ms
  * @param {Promise<T>} promise
@@ -21,8 +21,8 @@ export function deferred() {
 export const within = (ms, promise) => unlessAborted(promise, AbortSignal.timeout(ms));
 
 /**
- * Waits under a signal. What is made meanwhile must not outlive it, so it is looked at once more
- * after the wait.
+ * Waits under a signal. A result must not outlive the signal, so that is checked again after the
+ * wait.
  * @template T
  * @param {Promise<T>} promise
  * @param {AbortSignal} [signal]

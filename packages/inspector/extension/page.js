@@ -1,8 +1,8 @@
 /**
- * What the panel runs in the inspected page, again and again. It takes no part of the extension
- * along: its text is all that gets there.
- * @returns {string} as JSON: which document this is, when it began, in ms since 1970, and what has
- *   happened since this was run last
+ * The function that the panel runs in the inspected page, again and again. Only its text gets
+ * there, so it refers to nothing else of the extension.
+ * @returns {string} as JSON: the id of this document, when it began, in ms since 1970, and the
+ *   events since the last run
  */
 export function drain() {
   const page = /** @type {any} */ (globalThis);
@@ -21,7 +21,7 @@ export function drain() {
     return isBytes ? `(${value.byteLength} bytes)` : value;
   };
   /**
-   * The members of an object that are short.
+   * The short members of an object.
    * @param {object} object
    */
   const short = (object) =>
@@ -36,7 +36,7 @@ export function drain() {
       const text = JSON.stringify(event, plain);
       if (text.length <= MAX_LENGTH) return text;
     } catch {
-      // What is short is written.
+      // The short members are written.
     }
     const { response, message, ...rest } = event;
     return JSON.stringify({

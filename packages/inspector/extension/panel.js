@@ -1,11 +1,11 @@
 /**
- * The panel: asks the inspected page, and each of its frames, what has happened, and gives it to
- * the inspector.
+ * The panel: requests events from the inspected page and each of its frames, and passes them to the
+ * inspector.
  */
 import '../src/index.js';
 import { drain } from './page.js';
 
-/** How often the page is asked, in ms. */
+/** Ms between two requests to the page. */
 const INTERVAL = 250;
 /** Connections of one document have numbers below this. */
 const DOCUMENT = 1_000_000;
@@ -14,7 +14,7 @@ const { inspectedWindow } = /** @type {any} */ (globalThis).chrome.devtools;
 /** The addresses of the frames. @type {Set<string>} */
 const frames = new Set();
 /**
- * The documents, by what they call themselves: several frames may have one address.
+ * The documents, by their own ids: several frames may have one address.
  * @type {number[]}
  */
 const documents = [];
@@ -41,10 +41,10 @@ const ask = (frameURL) =>
   );
 
 /**
- * What a frame has answered. It runs what it likes, so its answer may be anything, and costs no
- * other frame its own.
+ * Reads a frame's answer. The frame runs any code, so its answer may have any form, and must not
+ * affect other frames.
  * @param {unknown} text
- * @returns {{ id: number, origin: number, events: any[] } | undefined} undefined if it is no answer
+ * @returns {{ id: number, origin: number, events: any[] } | undefined} undefined if it is malformed
  */
 function answerIn(text) {
   try {
@@ -82,7 +82,7 @@ async function poll(listener) {
     try {
       listener(event);
     } catch {
-      // It has the form of an event, and says what no app of this library would.
+      // It has the form of an event, but values that no app of this library sends.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Makes the program of the package of what Emscripten made of replay.c: small, and run by Node.
+// Makes the program of the package from Emscripten's output for replay.c: small, and run by Node.
 import { chmodSync, readFileSync } from 'node:fs';
 import { buildSync } from 'esbuild';
 

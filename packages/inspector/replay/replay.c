@@ -1,10 +1,10 @@
 /*
- * abp-replay - plays recordings of endpoints (docs/inspector.md#recordings) and says where one
- * first differs.
+ * abp-replay - replays recordings of endpoints (docs/inspector.md#recordings) and reports the first
+ * difference.
  *
  *   abp-replay FILE...
  *
- * Exit status: 0 all the same, 1 something differs, 2 a file cannot be read or is no recording.
+ * Exit status: 0 all the same, 1 something differs, 2 a file cannot be read or is not a recording.
  */
 #include "wire_abp.h"
 
@@ -44,7 +44,7 @@ static const struct {
     FIELD(heartbeat_ms),  FIELD(restart),     FIELD(foreign),        FIELD(first_number),
     FIELD(stream_chunks), FIELD(stream_bytes)};
 
-/* A line of the recording, and the texts in it, which inputs borrow. */
+/* A line of the recording, and its texts, which inputs borrow. */
 struct line {
   char *text;
   size_t length, room;
@@ -74,7 +74,7 @@ static void free_line(struct line *line) {
   *line = (struct line){.number = line->number};
 }
 
-/* Says what is wrong and where. Later findings follow from the first, and are not said. */
+/* Reports the first error and its place. Later ones follow from it, and are not reported. */
 static void fail(struct player *player, int status, const char *format, ...) {
   if (player->failed) return;
   player->failed = status;
@@ -88,7 +88,7 @@ static void fail(struct player *player, int status, const char *format, ...) {
 
 /* --- Reading a line --------------------------------------------------------------------------- */
 
-/* Returns 1, or 0 at the end of the file, or if it is not as it should be. */
+/* Returns 1, or 0 at the end of the file, or if the line is malformed. */
 static int read_line(struct player *player, FILE *file) {
   struct line *line = &player->line;
   free_line(line);
@@ -124,7 +124,7 @@ static uint64_t number_of(const struct line *line, const char *name) {
   return number_in(line, line->document, name);
 }
 
-/* As the boundary reads what a peer says of a stream. */
+/* Reads a count as the boundary does. */
 static uint64_t count_of(const struct line *line, const char *name) {
   const json_value *value = abp_json_member(line->document, name);
   return value ? abp_json_count(value) : 0;
@@ -145,7 +145,7 @@ static int hex_digit(char c) {
   return at ? (int)(at - HEX) : -1;
 }
 
-/* Decodes pairs of digits, as many as there are. Returns how many bytes these were. */
+/* Decodes pairs of digits, as many as there are. Returns the number of bytes. */
 static size_t decode(struct json_slice hex, char *bytes, size_t room) {
   size_t count = 0;
   for (size_t i = 0; i + 1 < hex.length && count < room; i += 2) {
@@ -156,7 +156,7 @@ static size_t decode(struct json_slice hex, char *bytes, size_t room) {
   return count;
 }
 
-/* A text: a string or, if it contains NUL, {"hex": …}. Its text is NULL if there is none. */
+/* A text: a string or, if it contains NUL, {"hex": …}. NULL if it is absent. */
 static struct json_slice text_of(struct player *player, struct line *line, const char *name) {
   const json_value *value = abp_json_member(line->document, name);
   const struct json_slice text = abp_json_string(value),
@@ -187,7 +187,7 @@ static abp_endpoint *create(struct player *player, const struct line *line) {
   return endpoint;
 }
 
-/* What the endpoint counted must be what was counted then. */
+/* The endpoint's counters must equal the recorded ones. */
 static void compare_counts(struct player *player, const abp_endpoint *endpoint) {
   const json_value *counts = abp_json_member(player->line.document, "counts");
   for (size_t i = 0; i < sizeof COUNTERS / sizeof *COUNTERS; i++) {
@@ -272,7 +272,7 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   return 1;
 }
 
-/* --- Comparing what comes out ----------------------------------------------------------------- */
+/* --- Comparing the output --------------------------------------------------------------------- */
 
 static const char *kind_name(uint32_t kind) { return kind < KIND_COUNT ? KINDS[kind] : "?"; }
 
@@ -317,7 +317,7 @@ static void compare_action(struct player *player, abp_endpoint *ep, const char *
 
 /* --- A file ----------------------------------------------------------------------------------- */
 
-/* The last input was refused then or now, but not both. */
+/* The last input was rejected then or now, but not both. */
 static void compare_status(struct player *player, int recorded) {
   if (player->status != recorded)
     fail(player, 1, "the input of line %" PRIu64 " returned %d when recorded, and %d when replayed",
@@ -325,7 +325,7 @@ static void compare_status(struct player *player, int recorded) {
   player->status = ABP_OK;
 }
 
-/* The last input has caused what was recorded, and must have caused nothing more. */
+/* All recorded actions of the last input have been compared, and there must be no more. */
 static void end_input(struct player *player) {
   if (!player->current || player->failed) return;
   compare_status(player, ABP_OK);
@@ -368,7 +368,7 @@ static void play_line(struct player *player) {
   const struct json_slice input = abp_json_string(abp_json_member(line->document, "do")),
                           action = abp_json_string(abp_json_member(line->document, "then"));
   const json_value *status = abp_json_member(line->document, "status");
-  if (!input.text && !action.text && !status) return; /* it says that the recording ends here */
+  if (!input.text && !action.text && !status) return; /* the line that says the recording ends */
   const uint32_t e = u32_of(line, "e");
   if (!e || e >= MAX_ENDPOINTS) return fail(player, 2, "this names no endpoint");
   if (input.text) return play_input(player, e, input.text);

@@ -1,4 +1,4 @@
-/** `<abp-inspector>`: shows what happens on connections, live or from a recording. */
+/** `<abp-inspector>`: shows the events of connections, live or from a recording. */
 import { Log, eventsOf } from './log.js';
 import { CSS } from './style.js';
 import { button, callView, counterViews, make, makeLanes, makeTable } from './views.js';
@@ -8,18 +8,18 @@ import { retitle, rowView } from './views.js';
 /** @import { Kind, Row } from './log.js' */
 
 /**
- * What can be inspected: a client, or an exposed app.
+ * An object that can be inspected: a client, or an exposed app.
  * @typedef {object} Target
  * @property {(listener: TraceListener) => Promise<() => void>} observe
- * @property {Record<string, number> | Record<string, number>[]} [counters] without them, what was
- *   dropped is counted here
+ * @property {Record<string, number> | Record<string, number>[]} [counters] without them, dropped
+ *   messages are counted here
  */
 
-/** How often ages and counters are shown anew, in ms. */
+/** Ms between two updates of ages and counters. */
 const TICK = 500;
 
 /**
- * What the filter offers: its value, its label and the kinds of rows that it shows.
+ * The options of the filter: value, label and kinds of rows.
  * @type {[string, string, Kind[]][]}
  */
 const FILTERS = [
@@ -37,7 +37,7 @@ const SEARCH = 'Search names, ids and contents';
 /** The row that Tab reaches. */
 const POINTED = 'summary[tabindex="0"]';
 
-// Where there are no pages, importing this does nothing.
+// Without a DOM, importing this does nothing.
 const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
 /**
@@ -47,21 +47,21 @@ const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class 
 export class AbpInspector extends Base {
   #log = new Log();
   /**
-   * What is observed, and what ends that once it has begun.
+   * The observed targets, each with the function that stops it once it has begun.
    * @type {Map<Target, (() => void) | undefined>}
    */
   #targets = new Map();
   #paused = false;
-  /** The number of the row that was considered last. */
+  /** The number of the latest row that was checked. */
   #shown = 0;
-  /** The rows that are shown. @type {Map<Row, HTMLLIElement>} */
+  /** The visible rows. @type {Map<Row, HTMLLIElement>} */
   #items = new Map();
   #scheduled = false;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   #tab = TABS[0];
   /**
-   * When the last event of a recording was, in ms: there, no time passes.
+   * The time of a recording's last event, in ms: there, no time passes.
    * @type {number | undefined}
    */
   #end = undefined;
@@ -113,10 +113,10 @@ export class AbpInspector extends Base {
     this.#select(this.#tab);
   }
 
-  // --- What is inspected -------------------------------------------------------------------------
+  // --- Targets -----------------------------------------------------------------------------------
 
   /**
-   * Shows what happens on a connection, as long as this element is in a document.
+   * Shows the events of a connection, as long as this element is in a document.
    * @param {Target} target a client, or an exposed app
    * @returns {Promise<void>} settles when it is observed
    */
@@ -129,7 +129,7 @@ export class AbpInspector extends Base {
   }
 
   /**
-   * Shows nothing more of a connection.
+   * Shows no further events of a connection.
    * @param {Target} target
    */
   detach(target) {
@@ -150,9 +150,9 @@ export class AbpInspector extends Base {
   }
 
   /**
-   * Shows a recording, and nothing live any more.
+   * Shows a recording, and stops showing live events.
    * @param {string} text lines of JSON, as a recorder has them
-   * @throws {TypeError} if it is no recording
+   * @throws {TypeError} if it is not a recording
    */
   open(text) {
     const events = eventsOf(text);
@@ -174,7 +174,7 @@ export class AbpInspector extends Base {
     }
   }
 
-  /** Begins with nothing. */
+  /** Starts empty. */
   #start() {
     this.#log = new Log();
     this.#end = undefined;
@@ -195,7 +195,7 @@ export class AbpInspector extends Base {
     }
   }
 
-  // --- What is shown -----------------------------------------------------------------------------
+  // --- Display -----------------------------------------------------------------------------------
 
   #schedule() {
     if (this.#scheduled) return;
@@ -212,7 +212,7 @@ export class AbpInspector extends Base {
     this.#renderCounters();
   }
 
-  /** Shows everything anew. */
+  /** Shows everything again. */
   #renew() {
     this.#rows.replaceChildren();
     this.#items.clear();
@@ -220,7 +220,7 @@ export class AbpInspector extends Base {
     this.#render();
   }
 
-  /** Time has passed. */
+  /** Updates ages and counters. */
   #tick() {
     if (this.#paused || this.#end !== undefined) return;
     const moving = [...this.#log.calls.values()].some(({ state }) => state !== 'ended');
@@ -242,7 +242,7 @@ export class AbpInspector extends Base {
   #renderRows() {
     const { rows, changed, start = 0 } = this.#log;
     const panel = this.#panels[0];
-    // Whoever has scrolled up wants to read.
+    // A user who has scrolled up wants to read.
     const follows = panel.scrollHeight - panel.scrollTop - panel.clientHeight < 40;
     const first = rows[0]?.number ?? Infinity;
     for (const [row, item] of this.#items) {
@@ -280,7 +280,7 @@ export class AbpInspector extends Base {
       )
       .map((call) => callView(call, now, () => this.#showMessages(call.id)));
     this.#calls.replaceChildren(...views);
-    // What is shown anew keeps the focus.
+    // Updated rows keep the focus.
     if (at >= 0) this.#calls.rows[Math.min(at, views.length - 1)]?.querySelector('button')?.focus();
     this.#noCalls.hidden = views.length > 0;
   }
@@ -317,7 +317,7 @@ export class AbpInspector extends Base {
     this.#noReasons.hidden = items.length > 0;
   }
 
-  // --- What one can do ---------------------------------------------------------------------------
+  // --- User actions ------------------------------------------------------------------------------
 
   #pause() {
     this.#paused = !this.#paused;
@@ -357,7 +357,7 @@ export class AbpInspector extends Base {
   }
 
   /**
-   * Arrows go from row to row: there are too many for Tab.
+   * Arrow keys move between rows: there are too many for Tab.
    * @param {KeyboardEvent} event
    */
   #moveRow(event) {

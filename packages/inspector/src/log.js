@@ -1,6 +1,6 @@
 /**
- * What the inspector knows: the events of connections as rows of a chart, the calls, and what was
- * dropped and why.
+ * The data of the inspector: the events of connections as rows of a chart, the calls, and the
+ * dropped messages with the reasons.
  */
 import { REASONS, getOwn, isObject, lineOf } from 'abp-bridge/driver';
 import { readableCopy } from './readable-copy.js';
@@ -10,14 +10,14 @@ import { readableCopy } from './readable-copy.js';
 const MAX_ROWS = 2000;
 const MAX_CALLS = 1000;
 const MAX_REASONS = 200;
-/** Characters of a row's content, and of all of them. */
+/** Characters of a row's content, and of all contents. */
 const MAX_CONTENT = 20_000;
 const MAX_CONTENTS = 8_000_000;
 
 /** @typedef {'agent' | 'app'} Side */
 /**
  * @typedef {'call' | 'result' | 'failed' | 'cancel' | 'progress' | 'session' | 'problem' | 'other'}
- *   Kind What a row is about: the filter offers these.
+ *   Kind The subject of a row; the filter offers these.
  */
 
 /**
@@ -26,19 +26,19 @@ const MAX_CONTENTS = 8_000_000;
  * @property {number} time ms
  * @property {number} connection
  * @property {Kind} kind
- * @property {Side} [from] who sent the message, if it is one
- * @property {Side} side on which it was seen
+ * @property {Side} [from] the sender of the message, if it is one
+ * @property {Side} side that has seen it
  * @property {string} title
  * @property {string} id of the call, or empty
  * @property {string} [content] as text, as long as it is kept
  * @property {number} [frame]
- * @property {{ counts: Record<string, number>, done: string }} [gathered] how many messages of each
- *   type it stands for, and how far the call is
+ * @property {{ counts: Record<string, number>, done: string }} [gathered] number of messages of
+ *   each type in this row, and the progress of the call
  * @property {boolean} [foreign] a message of another protocol, which will be counted as malformed
  */
 
 /**
- * @typedef {object} CallEntry What events have told of a call.
+ * @typedef {object} CallEntry The state of a call, from its events.
  * @property {string} id
  * @property {string} name
  * @property {string} direction
@@ -49,13 +49,13 @@ const MAX_CONTENTS = 8_000_000;
  * @property {number} [deadline] ms
  * @property {string} parent its id, or empty
  * @property {string} progress
- * @property {{ chunks: number, unread: number, bytes: number }} [stream] how many chunks have come
- *   or were sent, and what of them the reader has not granted again: chunks, and bytes
+ * @property {{ chunks: number, unread: number, bytes: number }} [stream] number of chunks received
+ *   or sent, and the part that the reader has not granted again: chunks, and bytes
  * @property {string} end how it ended, or empty
  * @property {Kind} endKind
  */
 
-/** What messages are about, by their types. @type {[RegExp, Kind][]} */
+/** The kinds of messages, by type. @type {[RegExp, Kind][]} */
 const KINDS = [
   [/^(capabilities\/call|elicitation\/request)$/, 'call'],
   [/^(capabilities\/|bridge\/|)cancel/, 'cancel'],
@@ -70,7 +70,7 @@ const KINDS = [
 export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
 
 /**
- * Names a call.
+ * The key of a call.
  * @param {number} connection
  * @param {string} direction
  * @param {string} id
@@ -78,11 +78,11 @@ export const otherSide = (side) => (side === 'agent' ? 'app' : 'agent');
 const keyOf = (connection, direction, id) => `${connection} ${direction} ${id}`;
 
 /**
- * What a peer has put somewhere, as text: what has no text of its own must not hide its message.
+ * A value of a peer as text: a value without a text of its own must not hide its message.
  * @param {unknown} value
  * @returns {string} empty if there is none
  */
-const wordOf = (value) =>
+const shortText = (value) =>
   isObject(value) ? JSON.stringify(readableCopy(value)) : String(value ?? '');
 
 /**
@@ -102,7 +102,7 @@ function numberIn(object, key) {
  */
 function responseIn(response) {
   const error = getOwn(response, 'error');
-  const said = ['code', 'message'].map((key) => wordOf(getOwn(error, key))).filter(Boolean);
+  const said = ['code', 'message'].map((key) => shortText(getOwn(error, key))).filter(Boolean);
   if (getOwn(response, 'success') === true) return { kind: 'result', title: 'completed' };
   const isCancelled = getOwn(response, 'cancelled') === true;
   const title = [isCancelled ? 'cancelled' : 'failed', ...said].join(': ');
@@ -119,15 +119,15 @@ function progressIn(info) {
 }
 
 /**
- * What a message is that cannot be of our protocol, because it has no type: windows hear whatever
- * their frames post.
+ * Names a message of another protocol, which has no type of ours: windows receive all messages of
+ * their frames.
  * @param {unknown} message
  */
 function foreignIn(message) {
   if (getOwn(message, 'jsonrpc') === '2.0')
-    return `${wordOf(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
+    return `${shortText(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
   const channel = getOwn(message, 'abp-bridge');
-  if (channel !== undefined) return `${wordOf(channel)}: another protocol (JSON-RPC channel)`;
+  if (channel !== undefined) return `${shortText(channel)}: another protocol (JSON-RPC channel)`;
   return `${typeof message}: another protocol`;
 }
 
@@ -143,19 +143,19 @@ function messageIn(type, payload) {
   const kind = KINDS.find(([types]) => types.test(type))?.[1] ?? 'other';
   const field = (/** @type {string} */ key) => getOwn(payload, key);
   let title = type;
-  if (type === 'capabilities/call') title = `${wordOf(field('capability'))}: call`;
-  else if (kind === 'call') title = `${wordOf(field('method'))}: question`;
-  if (type === 'notification') title += ` ${wordOf(field('event') ?? field('method'))}`;
+  if (type === 'capabilities/call') title = `${shortText(field('capability'))}: call`;
+  else if (kind === 'call') title = `${shortText(field('method'))}: question`;
+  if (type === 'notification') title += ` ${shortText(field('event') ?? field('method'))}`;
   if (kind === 'cancel') {
     const [answer, reason] = [field('cancelled'), field('reason')];
-    title = answer === undefined ? 'cancel' : `cancelled: ${wordOf(answer)}`;
+    title = answer === undefined ? 'cancel' : `cancelled: ${shortText(answer)}`;
     if (typeof reason === 'string') title += `: ${reason}`;
   }
   return { kind, title };
 }
 
 /**
- * The title of a row that stands for several messages.
+ * The title of a row for several messages.
  * @param {Required<Row>['gathered']} gathered
  */
 function gatheredIn({ counts, done }) {
@@ -176,14 +176,14 @@ export class Log {
   rows = [];
   /** The calls, oldest first, by connection, direction and id. @type {Map<string, CallEntry>} */
   calls = new Map();
-  /** What was dropped or refused, by reason. @type {Map<string, number>} */
+  /** Number of dropped or refused messages, by reason. @type {Map<string, number>} */
   counts = new Map();
   /**
-   * The last of these, each with its time and what was wrong.
+   * The last of these, each with its time and its error.
    * @type {{ time: number, text: string }[]}
    */
   reasons = [];
-  /** When the first event was, in ms. @type {number | undefined} */
+  /** The time of the first event, in ms. @type {number | undefined} */
   start = undefined;
   /** The rows that have changed since they were shown. @type {Set<Row>} */
   changed = new Set();
@@ -217,7 +217,7 @@ export class Log {
   /** @param {TraceEvent} event */
   #dropped(event) {
     const { reason = '', time, connection, count = 1 } = event;
-    // What is of another protocol has a row that says so.
+    // A message of another protocol has a row that names the protocol.
     const foreign = this.rows
       .filter((row) => reason === 'malformed' && row.foreign && row.connection === connection)
       .slice(0, count);
@@ -249,12 +249,12 @@ export class Log {
     const { message, side, direction, connection } = event;
     const from = direction === 'out' ? side : otherSide(side);
     if (typeof getOwn(message, 'type') !== 'string') {
-      const id = wordOf(getOwn(message, 'id'));
+      const id = shortText(getOwn(message, 'id'));
       this.#row(event, 'other', foreignIn(message), message, id, from).foreign = true;
       return;
     }
     const { type, payload } = message;
-    const id = wordOf(
+    const id = shortText(
       getOwn(getOwn(payload, 'options'), 'callId') ??
         getOwn(payload, 'callId') ??
         getOwn(payload, 'operationId') ??
@@ -278,7 +278,7 @@ export class Log {
   }
 
   /**
-   * Messages that come often make one row, as long as nothing else happens to their call: progress,
+   * Frequent messages share one row, as long as nothing else happens to their call: progress,
    * chunks and credits, of which there are thousands, and a greeting, which is repeated until it is
    * answered.
    * @param {TraceEvent} event
@@ -310,7 +310,7 @@ export class Log {
     const isChunk = type === 'bridge/chunk';
     if (!isChunk && type !== 'bridge/credit') return;
     const made = isChunk === (direction === 'in') ? 'out' : 'in';
-    const call = this.calls.get(keyOf(connection, made, wordOf(getOwn(payload, 'callId'))));
+    const call = this.calls.get(keyOf(connection, made, shortText(getOwn(payload, 'callId'))));
     if (!call) return;
     const stream = (call.stream ??= { chunks: 0, unread: 0, bytes: 0 });
     if (isChunk) stream.chunks++;
@@ -342,7 +342,7 @@ export class Log {
    * @param {unknown} content of its last message
    */
   #setContent(row, content) {
-    if (row.content === undefined) return; // it is not kept any more
+    if (row.content === undefined) return; // it was dropped
     let text = content === undefined ? '' : (JSON.stringify(readableCopy(content), null, 2) ?? '');
     if (text.length > MAX_CONTENT) text = `${text.slice(0, MAX_CONTENT)}\n…`;
     this.#contents += text.length - row.content.length;
@@ -375,7 +375,7 @@ export class Log {
         endKind: 'other',
       });
       if (this.calls.size <= MAX_CALLS) return;
-      // The oldest that has ended goes or, if there is none, the oldest.
+      // Removes the oldest call that has ended or, without any, the oldest.
       const [oldest] = this.calls;
       const [old] = [...this.calls].find(([, { state }]) => state === 'ended') ?? oldest;
       this.calls.delete(old);
@@ -398,7 +398,7 @@ export class Log {
  * The events in a recording.
  * @param {string} text lines of JSON, as `Recorder.text` has them
  * @returns {TraceEvent[]}
- * @throws {TypeError} if it is no recording
+ * @throws {TypeError} if it is not a recording
  */
 export function eventsOf(text) {
   const notes = text.split('\n').map((line, i) => {

@@ -1,6 +1,6 @@
 /**
- * Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of
- * payloads.
+ * Bounded copies of values as JSON can represent them, for payloads in recordings and in the
+ * inspector.
  */
 import { isObject } from 'abp-bridge/driver';
 
@@ -9,7 +9,7 @@ const MAX_TEXT = 20_000;
 const MAX_CHARACTERS = 2 ** 18;
 const MAX_VALUES = 5000;
 const MAX_DEPTH = 12;
-/** What takes the place of what is too much. */
+/** Replaces the part that exceeds a limit. */
 const REST = '(…)';
 
 /** @param {string} text */
@@ -17,10 +17,10 @@ const cut = (text) =>
   text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
 
 /**
- * A copy of a value for people to read. Bytes are described, not copied; what is too deep, too long
- * or cannot be read is said in words.
+ * A copy of a value for people to read. Bytes are described, not copied; values that are too deep,
+ * too long or unreadable are replaced by a description.
  * @param {unknown} value any value
- * @returns {unknown} a value that JSON can carry
+ * @returns {unknown} a value that JSON can represent
  */
 export function readableCopy(value) {
   let values = MAX_VALUES;
@@ -60,7 +60,7 @@ export function readableCopy(value) {
   }
 }
 
-/** @param {unknown} value no object */
+/** @param {unknown} value not an object */
 function leaf(value) {
   if (typeof value === 'string') return cut(value);
   if (typeof value === 'number' && !Number.isFinite(value)) return `${value}`;
@@ -69,7 +69,7 @@ function leaf(value) {
 }
 
 /**
- * The words for an object that is not copied; undefined for plain objects and lists.
+ * The description of an object that is not copied; undefined for plain objects and lists.
  * @param {any} object
  * @returns {unknown}
  */

@@ -1,7 +1,7 @@
 /**
- * Records what goes into the core and what comes out, as lines of JSON that the C program
- * abp-replay plays again. The core has no clock and no randomness of its own, so that the same
- * inputs bring the same actions. docs/inspector.md#recordings has the format.
+ * Records the core's inputs and actions, as lines of JSON that the C program abp-replay replays.
+ * The core has no clock and no randomness of its own, so the same inputs cause the same actions.
+ * docs/inspector.md#recordings has the format.
  */
 import { FIELDS, KINDS, abp, getOwn } from 'abp-bridge/driver';
 import { readableCopy } from './readable-copy.js';
@@ -11,9 +11,8 @@ const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
 /** @import { TraceEvent, TraceListener } from 'abp-bridge/driver' */
 
 /**
- * The inputs: their names in recordings, which of the exports they are, and the names of their
- * arguments. A name with `#` is that of a text in the scratch, whose length the argument is.
- * wasm/abp_boundary.c says what they mean.
+ * The inputs: their names in recordings, their exports, and the names of their arguments. A name
+ * with `#` is that of a text in the scratch, whose length is the argument. See wasm/abp_boundary.c.
  * @type {[string, (x: abp.Exports) => any, string?][]}
  */
 const INPUTS = [
@@ -47,14 +46,14 @@ const INPUTS = [
 ];
 
 /**
- * The name of an export in the module: it is short in what is published.
+ * The name of an export in the module: published modules have short names.
  * @param {(x: abp.Exports) => any} one
  * @returns {string}
  */
 const exportName = (one) =>
   one(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
 
-/** Arguments that are any number; -1 stands for what is none. */
+/** Arguments of any number; -1 stands for other values. */
 const COUNTS = ['now', 'chunks', 'bytes', 'size'];
 
 /** @type {Record<string, abp.Counter>} */
@@ -67,7 +66,7 @@ const COUNTERS = {
   overrun: abp.OVERRUN,
 };
 
-/** The types that the core reads: what else a message says is a payload. */
+/** The types that the core reads; other members of a message are payload. */
 const CONTROL = [
   'initialize',
   'initialize-result',
@@ -84,7 +83,7 @@ const CONTROL = [
 const hexOf = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /**
- * A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes.
+ * A text in a recording. The reader in C accepts no NUL, so such a text is written as bytes.
  * @param {string} text
  */
 const written = (text) =>
@@ -100,7 +99,7 @@ const pick = (object, ...keys) =>
   object && Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
 
 /**
- * What of an event is no payload.
+ * An event without its payloads.
  * @param {TraceEvent} event
  */
 function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
@@ -122,8 +121,7 @@ function withoutPayloads({ params: _params, response, progress, error, message, 
 }
 
 /**
- * Writes down what happens to the endpoints that it is given to, as the option `recorder` of
- * `connect` or `expose`.
+ * Records the endpoints that it is given to, as the option `recorder` of `connect` or `expose`.
  */
 export class Recorder {
   /** @type {string[]} */
@@ -133,11 +131,11 @@ export class Recorder {
   #maxLength;
   #payloads;
   /**
-   * The action that was taken last: its text may still be printed.
+   * The latest action: its text may still be printed.
    * @type {Record<string, unknown> | undefined}
    */
   #action;
-  /** Whether the limit was reached: what came later is not there. */
+  /** True if the limit was reached: later inputs are missing. */
   truncated = false;
 
   /**
@@ -150,7 +148,7 @@ export class Recorder {
     this.#payloads = payloads;
   }
 
-  /** The recording, a line of JSON each. */
+  /** The recording, as lines of JSON. */
   get text() {
     this.#flush();
     return this.#lines.map((line) => `${line}\n`).join('');
@@ -171,8 +169,8 @@ export class Recorder {
   }
 
   /**
-   * Whether one more input may be recorded. Its actions are recorded with it, however long they
-   * are.
+   * True if one more input may be recorded. Its actions are recorded with it, whatever their
+   * length.
    */
   #room() {
     if (this.#length < this.#maxLength) return true;
@@ -182,8 +180,7 @@ export class Recorder {
   }
 
   /**
-   * Leaves out what a handler's error and its reports of progress say: the core reads that these
-   * are texts, and no more.
+   * Omits the texts of a handler's error and progress: the core reads only that they are texts.
    * @param {string} text a message or a response, in JSON
    */
   #withoutWords(text) {
@@ -212,20 +209,20 @@ export class Recorder {
   tap = (instance) => {
     if (!this.#room()) return instance.x;
     const e = ++this.#endpoints;
-    /** What the endpoint uses: those of the exports that are recorded are replaced. */
+    /** The exports for the endpoint: the recorded ones are replaced. */
     const x = { ...instance.x };
     const action = x.action();
     const word = (/** @type {number} */ at) => instance.u32[at >> 2];
-    // Where the configuration stands from which the endpoint is about to be made.
+    // The address of the configuration from which the endpoint is about to be made.
     const config = x.config();
-    // What comes for an endpoint that was freed goes nowhere. One whose recording was cut off could
-    // not be replayed from the start.
+    // Inputs of an endpoint that was freed are dropped. An endpoint whose recording was cut off
+    // cannot be replayed from the start.
     let freed = false;
     const ends = () => freed || this.truncated || !this.#room();
 
     /**
      * @template {abp.Packed | abp.Status} P
-     * @param {P} packed what an input or next() returned
+     * @param {P} packed the result of an input or of next()
      */
     const took = (packed) => {
       if (packed < 0) this.#write({ e, status: packed });
@@ -249,7 +246,7 @@ export class Recorder {
     /**
      * @param {string} name
      * @param {string | undefined} keys
-     * @param {any[]} args those of the export, without the endpoint
+     * @param {any[]} args of the export, without the endpoint
      */
     const input = (name, keys, args) => {
       /** @type {Record<string, unknown>} */
@@ -274,7 +271,7 @@ export class Recorder {
       ) => {
         if (ends()) return run(pointer, ...args);
         const line = input(name, keys, args);
-        // Before it runs, for it might trap. Of a message, how much the core reads is known
+        // Before it runs, since it might trap. How much of a message the core reads is known
         // afterwards.
         const isPartly = name === 'receive' && !this.#payloads;
         if (!isPartly) this.#write(line);
@@ -338,8 +335,8 @@ const countOf = (key, value) =>
   key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
 
 /**
- * As much of a message as the core read, by its answer: it does not look into what it does not
- * know.
+ * The part of a message that the core has read, according to its result: it does not read unknown
+ * messages.
  * @param {string} text
  * @param {number} packed
  */

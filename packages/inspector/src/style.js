@@ -1,5 +1,5 @@
 /**
- * The look of the inspector. Colours follow the page's `color-scheme`; nothing is told by colour
+ * The look of the inspector. Colours follow the page's `color-scheme`; no information is in colour
  * alone.
  */
 export const CSS = `

@@ -1,6 +1,5 @@
 /**
- * The elements that the inspector is made of. Whatever comes from a peer is put into them as text,
- * never as HTML.
+ * The elements of the inspector. Data of a peer is inserted as text, never as HTML.
  */
 import { REASONS } from 'abp-bridge/driver';
 import { otherSide } from './log.js';
@@ -8,7 +7,7 @@ import { otherSide } from './log.js';
 /** @import { CallEntry, Row } from './log.js' */
 
 /**
- * Makes an element. Attributes that are undefined or false are left out.
+ * Makes an element. Attributes that are undefined or false are omitted.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, string | boolean | undefined>} [attributes]
@@ -46,16 +45,16 @@ export function duration(ms) {
 }
 
 /**
- * An id as short as it can be told from others.
+ * An id in the shortest form that is distinct.
  * @param {string} id
  */
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 
 /**
- * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message
- * says.
+ * A row of the chart: an arrow between the lanes, and below it, once it is opened, the content of
+ * the message.
  * @param {Row} row
- * @param {number} start when the first event was, in ms
+ * @param {number} start time of the first event, in ms
  */
 export function rowView(row, start) {
   const { from, kind, title, id, frame, side } = row;
@@ -80,7 +79,7 @@ export function rowView(row, start) {
 }
 
 /**
- * Shows a row's title anew, if it is shown.
+ * Updates a row's title, if the row is shown.
  * @param {HTMLElement | undefined} item
  * @param {Row} row
  */
@@ -90,7 +89,7 @@ export function retitle(item, { title }) {
 }
 
 /**
- * What a row says, for its details.
+ * The content of a row, for its details.
  * @param {Row} row
  */
 function contentView({ content = 'Its content is no longer kept.' }) {
@@ -104,7 +103,7 @@ export function makeLanes() {
   return make('div', { class: 'lanes', 'aria-hidden': 'true' }, ...heads);
 }
 
-/** The columns of the calls; those with a second member are left out where there is little room. */
+/** The columns of the calls; those with a second member are hidden in a narrow layout. */
 const COLUMNS = [
   ['Call'],
   ['State'],
@@ -155,7 +154,7 @@ export function callView(call, now, show) {
   return make('tr', {}, ...cells.map((cell, i) => make('td', { class: COLUMNS[i][1] }, cell)));
 }
 
-/** The names of the core's counters, and what they mean. */
+/** The names of the core's counters, and their meanings. */
 const COUNTERS = {
   inFlightOut: ['In flight, made here', 'calls made by this side that have not settled'],
   inFlightIn: ['In flight, received', 'received calls that have not ended'],
@@ -169,7 +168,7 @@ const COUNTERS = {
 };
 
 /**
- * Counters, each with what it means.
+ * Counters, each with its meaning.
  * @param {Record<string, number>} counters
  */
 export const counterViews = (counters) =>

@@ -1,6 +1,6 @@
 // npm run bench:mcp-apps: views and hosts of MCP Apps, this library's and ext-apps', in Chromium:
-// what they weigh, and how long a call of a view's tool takes through the same sandbox. --quick is
-// a smoke run: its numbers mean nothing.
+// their size, and the time of a call of a view's tool through the same sandbox. --quick is a smoke
+// run: its numbers mean nothing.
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
@@ -44,7 +44,7 @@ async function weigh() {
   };
 }
 
-/** In the host's page: ms to begin, for a call alone, and for one of many in flight. */
+/** In the host's page: ms to begin, for a single call, and for one of many in flight. */
 async function measure([options, calls, atOnce]) {
   const begun = performance.now();
   await window.show(options);

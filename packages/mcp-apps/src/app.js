@@ -1,6 +1,6 @@
 /**
- * What `@abp-bridge/mcp-apps/app` exports, in one file with the core inside: for views that are
- * apps, too.
+ * The entry `@abp-bridge/mcp-apps/app`, in one file with the core inside: for views that are apps,
+ * too.
  */
 export * from 'abp-bridge';
 export { toolsOf } from './tools.js';

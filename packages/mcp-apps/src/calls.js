@@ -1,6 +1,6 @@
 /**
- * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the
- * peer that ran the call says what became of it (`Peer.became`).
+ * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of this library
+ * ask: the peer that ran the call returns what became of it (`Peer.became`).
  */
 import { RPC_CANCELLED, RPC_CLOSED, RpcError } from '@abp-bridge/rpc';
 import {
@@ -19,9 +19,9 @@ import { CANCELLED, OUTCOME, defined } from './protocol.js';
 /** @import { Params } from './protocol.js' */
 
 /**
- * @typedef {object} ToolOptions How a tool is called.
+ * @typedef {object} ToolOptions Options of a tool's call.
  * @property {AbortSignal} [signal] cancels the call
- * @property {number} [timeout] ms after which the call is cancelled; 0 or absent is never
+ * @property {number} [timeout] ms after which the call is cancelled; 0 or absent for no limit
  * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress]
  *   called with each report of progress
  */
@@ -30,7 +30,7 @@ import { CANCELLED, OUTCOME, defined } from './protocol.js';
 const OPTIONS = { onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number' };
 
 /**
- * What a result of ours says became of the work of a call that failed.
+ * The outcome of the work of a failed call, in a result of this library.
  * @param {unknown} result
  * @returns {{ outcome: string, report?: unknown } | undefined}
  */
@@ -42,7 +42,7 @@ export function becameIn(result) {
 /**
  * The error of a call that its caller has cancelled.
  * @param {AbortSignal} signal
- * @param {Params} told what the other side says of it
+ * @param {Params} told the other side's report on it
  */
 function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
@@ -54,7 +54,7 @@ function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
 }
 
 /**
- * Whether an error is that of a call which its caller has cancelled.
+ * True for the error of a call that its caller has cancelled.
  * @param {unknown} error
  */
 export const isCancelled = (error) =>
@@ -65,10 +65,10 @@ export const isCancelled = (error) =>
  * @param {Peer} peer
  * @param {{ name: string, arguments?: unknown }} params
  * @param {ToolOptions} options
- * @param {boolean} tells whether the other side tells what becomes of a cancelled call
+ * @param {boolean} tells whether the other side reports what becomes of a cancelled call
  * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is
- *   named `AbortError` or `TimeoutError`, and its `data` says what became of the work:
- *   `{ outcome, report }`
+ *   named `AbortError` or `TimeoutError`, and its `data` is what became of the work: `{ outcome,
+ *   report }`
  */
 export async function callTool(peer, params, options, tells) {
   requireForm('callTool', 'callTool(name, params, { signal })', [options]);
@@ -79,7 +79,7 @@ export async function callTool(peer, params, options, tells) {
   const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
   if (signal?.aborted) throw cancelledError(signal, { outcome: 'unstarted' });
   const over = new AbortController();
-  /** What the other side has said last of a call that was cancelled. @type {Params} */
+  /** The other side's latest report on a cancelled call. @type {Params} */
   let told = {};
   const onCancelled = async (/** @type {number} */ id) => {
     for (const settled of [false, true]) {
@@ -96,7 +96,7 @@ export async function callTool(peer, params, options, tells) {
   } catch (error) {
     const closed = peer.errorObject(RPC_CLOSED);
     const isClosed = getOwn(error, 'code') === closed.code && reasonText(error) === closed.message;
-    // Answered with nothing but that the other side closes: it has not failed, and what it does is
+    // The only answer is that the other side closes: the call has not failed, and its outcome is
     // not known.
     if (isClosed && getOwn(getOwn(error, 'data'), 'outcome') === undefined) {
       const data = { closedBy: 'peer', outcome: 'unknown' };
@@ -109,17 +109,17 @@ export async function callTool(peer, params, options, tells) {
 }
 
 /**
- * What takes the progress of a request, if its caller wants it.
+ * The callback for the progress of a request, if its caller wants it.
  * @param {import('@abp-bridge/rpc').IncomingRequest} context
  */
 export const progressOf = ({ params, progress }) =>
   getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 
 /**
- * Tells the other side what became of the calls that it has cancelled.
+ * Answers the other side's questions about the calls that it has cancelled.
  * @param {Peer} peer
  */
-export function tellOutcomes(peer) {
+export function serveOutcomes(peer) {
   peer.handle(OUTCOME, (params, { signal }) => {
     const { id, settled } = copyRecord(params);
     return unless(signal, peer.became(id, settled === true));

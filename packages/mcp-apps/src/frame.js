@@ -1,13 +1,14 @@
 /**
- * Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document.
+ * The iframe in which a host shows a view: it has the page of a sandbox, which gets the view's
+ * document.
  */
 import { AbpError, copyRecord, fromBase64, getOwn, warn } from 'abp-bridge/driver';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
 import { MIME_TYPE, defined } from './protocol.js';
 
-/** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
+/** The frame of each iframe. @type {WeakMap<HTMLIFrameElement, Frame>} */
 const owners = new WeakMap();
-/** Those that show a view. @type {Set<Frame>} */
+/** Frames that show a view. @type {Set<Frame>} */
 const shown = new Set();
 
 const mistake = (/** @type {string} */ why) => new AbpError('INVALID_PARAMS', why);
@@ -37,12 +38,12 @@ export class Frame {
       warn(`not granted to the view, although its metadata asks for it: ${dropped.join(', ')}`);
     iframe.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
     iframe.allow = allowOf(permissions, origin);
-    // What the host before it showed must not be taken for this one's.
+    // Messages to its previous host must not reach this one.
     if (owners.has(iframe)) blank(iframe);
     this.origin = origin;
-    /** What the view is granted of what its metadata asks for. */
+    /** The granted part of the view's metadata. */
     this.granted = defined({ csp, permissions });
-    /** What the sandbox is told of the view. */
+    /** The data of the view for the sandbox. */
     this.view = { html, csp, permissions, sandbox: own ? OWN_ORIGIN : OPAQUE_ORIGIN };
     this.#own = own;
     this.#owner = server ?? iframe;
@@ -50,17 +51,17 @@ export class Frame {
     this.window = iframe.contentWindow;
     this.#claim();
     owners.set(iframe, this);
-    // Before the channel is made: what the iframe held is none of its documents.
+    // Before the channel is made, which must not receive messages of the iframe's former content.
     iframe.src = href;
   }
 
-  /** Whether the iframe has the window yet that the view was shown in. */
+  /** True if the iframe still has the window that the view was shown in. */
   get isThere() {
     return this.window !== null && this.iframe.contentWindow === this.window;
   }
 
   /**
-   * A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so
+   * A view with the origin of its sandbox can access all other sandboxes of this origin, and so
    * their views.
    */
   #claim() {
@@ -92,8 +93,8 @@ export class Frame {
 }
 
 /**
- * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor met
- * in the history. Whoever made the iframe keeps it.
+ * Gives an iframe a new, empty window: messages of its former content are not received any more,
+ * and it leaves no entry in the history. The element itself stays.
  * @param {HTMLIFrameElement} iframe
  */
 function blank(iframe) {

@@ -1,4 +1,4 @@
-/** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
+/** A host of MCP Apps: shows a view in a sandbox, serves its requests, and calls its tools. */
 import { RpcError, createPeer, saysCancelled, windowChannel } from '@abp-bridge/rpc';
 import {
   AbpError,
@@ -14,7 +14,7 @@ import {
   requireTexts,
   unless,
 } from 'abp-bridge/driver';
-import { callTool, progressOf, tellOutcomes } from './calls.js';
+import { callTool, progressOf, serveOutcomes } from './calls.js';
 import { Frame } from './frame.js';
 import * as mcp from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
@@ -25,24 +25,24 @@ import { GONE, ViewTransport } from './relay.js';
 /** @import { HostContext, Params } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
-/** How long a view may take to save what it has, in ms. */
+/** Ms that a view may take to save its data. */
 const DEFAULT_TEARDOWN = 3000;
-/** Tools of the server that are looked at, to see which the view may call. */
+/** Pages of the server's list of tools that are read, to find those that the view may call. */
 const MAX_PAGES = 16;
-/** How high a view may make its iframe where its context does not say, in CSS pixels. */
+/** Maximum height to which a view may set its iframe if its context has none, in CSS pixels. */
 const MAX_HEIGHT = 4096;
-/** What a view may keep. */
+/** Limits of a view's state. */
 const MAX_STATE = { maxValues: 2 ** 16, maxCharacters: 2 ** 20 };
-/** Requests of a view that wait until it has begun. */
+/** Requests of a view that may wait until its session has begun. */
 const MAX_EARLY = 64;
 /** @type {import('./protocol.js').DisplayMode[]} */
 const MODES = ['inline', 'fullscreen', 'pip'];
 
-/** What a view may ask of the server behind its host. */
+/** Methods that a view may call at the server behind its host. */
 const SERVER_METHODS = 'resources/read resources/list resources/templates/list prompts/list';
 /**
- * What else a view may ask: which option answers it, what that gets, and by what the view is told
- * that it may. Only what the last one returns is told to the view.
+ * Other methods of a view: the option that answers, its argument, and the capability that the view
+ * gets. Only the members in that capability's result are sent to the view.
  * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile'
  *   | 'onCreateMessage', (params: Params) => any, object]>}
  */
@@ -57,74 +57,72 @@ const ASKED = {
   'ui/download-file': ['onDownloadFile', ({ contents }) => contents, { downloadFile: {} }],
   'sampling/createMessage': ['onCreateMessage', (params) => params, { sampling: {} }],
 };
-/** What is told of the server's call that the view is for: again to a view that begins again. */
+/** Notifications on the server's call that the view is for, repeated when a view begins again. */
 const SHORT = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'];
 const TOLD = SHORT.map(mcp.notification);
 const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 
 /**
- * @typedef {object} ServerContext What a request to the server comes with.
+ * @typedef {object} ServerContext The context of a request to the server.
  * @property {AbortSignal} signal
  * @property {((info: unknown) => void) | undefined} progress
  */
 
 /**
- * The server that the view is from: anything with `request`, as peers have it, or a function that
- * answers in its place.
+ * The server of the view: any object with `request`, such as a peer, or a function that answers
+ * instead.
  * @typedef {{ request: (method: string, params?: any, options?: RequestOptions) => Promise<any> }
  *   | ((method: string, params: any, context: ServerContext) => any)} Server
  */
 
 /**
- * What `resources/read` gave for the view: one of its `contents`. `blob` is the text in base64,
+ * The result of `resources/read` for the view: one of its `contents`. `blob` is the text in base64,
  * `_meta.ui` has `csp` and `permissions`.
  * @typedef {{ mimeType?: string, text?: string, blob?: string, _meta?: any }} Resource
  */
 
 /**
- * @typedef {object} HostOptions What a host of views may be given.
- * @property {{ name: string, version: string }} host who the host is
- * @property {string | ((server: Server | undefined) => string)} [sandbox] needed with an iframe:
+ * @typedef {object} HostOptions Options of a host of views.
+ * @property {{ name: string, version: string }} host the host's name
+ * @property {string | ((server: Server | undefined) => string)} [sandbox] required with an iframe:
  *   the address of the page between host and view, which calls `serveSandbox`, of another origin
- *   than this page's. Views have an opaque origin in it, unless this is a function: what that
- *   returns is an address whose origin they have, too, and which is for the views of one server
- *   alone
- * @property {Resource} [resource] needed with an iframe: the view
- * @property {{ _meta?: any }} [listed] what `resources/list` says of it; the resource's own
- *   metadata counts more
- * @property {HostContext} [context] what the view is told of the host: theme, locale, sizes,
- *   `toolInfo` and so on
+ *   than this page's. Views have an opaque origin in it. If this is a function, it returns the
+ *   address for the views of one server alone, and they have the origin of that address
+ * @property {Resource} [resource] required with an iframe: the view
+ * @property {{ _meta?: any }} [listed] its entry in `resources/list`; the resource's own metadata
+ *   take precedence
+ * @property {HostContext} [context] data on the host for the view: theme, locale, sizes, `toolInfo`
+ *   and so on
  * @property {Server} [server] answers the view's calls of tools, and reads of resources
- * @property {boolean} [listChanged] whether `host.notify` passes on what the server says of changes
- *   of its lists, by `notifications/tools/list_changed` and so on (false)
- * @property {any} [state] what the view has kept when it was there before: `state` of the host that
- *   it had then
+ * @property {boolean} [listChanged] whether `host.notify` passes on the server's notifications of
+ *   changed lists, `notifications/tools/list_changed` and so on (false)
+ * @property {any} [state] saved state of the view: `state` of its previous host
  * @property {(url: string, context: IncomingRequest) => unknown} [onOpenLink] gets addresses of the
- *   web only. This and the following refuse by throwing; without one of them, what it is for is
- *   refused
+ *   web only. This and the following callbacks refuse by throwing; without a callback, its request
+ *   is refused
  * @property {(content: any, context: IncomingRequest) => any} [onMessage] takes a message that the
  *   view adds to the conversation
  * @property {(context: { content?: any, structuredContent?: any }) => any} [onModelContext] takes
- *   what the model is to know
+ *   the view's context for the model
  * @property {(contents: any, context: IncomingRequest) => any} [onDownloadFile] saves what the view
  *   offers for download
- * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the mode that
- *   holds now. It is asked for modes that the view has declared and, if the context has
+ * @property {(mode: 'inline' | 'fullscreen' | 'pip') => any} [onDisplayMode] returns the new mode.
+ *   It is called for modes that the view has declared and, if the context has
  *   `availableDisplayModes`, that are among them
  * @property {(params: any, context: IncomingRequest) => any} [onCreateMessage] answers
  *   `sampling/createMessage`
- * @property {(params: any) => void} [onLog] called with what the view logs
+ * @property {(params: any) => void} [onLog] called with the view's log messages
  * @property {(size: { width?: number, height?: number }) => void} [onSize] in CSS pixels; without
  *   it the iframe follows the height
- * @property {() => void} [onRequestTeardown] the view asks to be removed
- * @property {(error: Error) => void} [onClose] the view's document is gone, and nobody here has
- *   closed it
- * @property {number} [timeout] ms that the view has to load and to answer (10000)
+ * @property {() => void} [onRequestTeardown] called when the view requests its removal
+ * @property {(error: Error) => void} [onClose] called when the view's document is gone without
+ *   `close`
+ * @property {number} [timeout] ms for the view to load and to answer (10000)
  * @property {AbortSignal} [signal] stops waiting for it
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the view is
- *   ours (`'frames'`)
- * @property {import('@abp-bridge/rpc').Limits} [limits] of requests that may be pending
- *   and how long messages may be
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also with a view of
+ *   this library (`'frames'`)
+ * @property {import('@abp-bridge/rpc').Limits} [limits] of pending requests and of the length of
+ *   messages
  */
 
 /**
@@ -135,15 +133,16 @@ const [PARTIAL, INPUT, RESULT, STOPPED] = TOLD;
 /**
  * Shows a view in an iframe that is in the document.
  * @overload
- * @param {HTMLIFrameElement} target whose `src`, `sandbox` and `allow` are set here
+ * @param {HTMLIFrameElement} target its `src`, `sandbox` and `allow` are set
  * @param {FrameOptions} options
- * @returns {Promise<Host>} resolves when the view has begun; rejects with an AbpError when it does
+ * @returns {Promise<Host>} resolves when the view has begun; rejects with an AbpError if it does
  *   not
  */
 /**
- * Serves a view that is shown by other means: in a test without a browser, or a host that is not in
- * the web. @overload
- * @param {Transport} target leads to the view
+ * Serves a view that is shown by other means: in a test without a browser, or by a host that is not
+ * in the web.
+ * @overload
+ * @param {Transport} target connects to the view
  * @param {HostOptions} options
  * @returns {Promise<Host>} as above
  */
@@ -187,44 +186,44 @@ const OPTIONS = {
 /** The host of one view. */
 export class Host {
   #options;
-  /** Leads to the view, where that has no iframe. @type {Transport | undefined} */
+  /** Connects to the view, if that has no iframe. @type {Transport | undefined} */
   #target;
   /** @type {Frame | undefined} */
   #frame;
-  /** Whether the sandbox has the view. */
+  /** True if the sandbox has the view. */
   #isShown;
   /** @type {Transport} */
   #transport;
   /**
-   * What the view's session has of the transport. A view begins more than once: React mounts
-   * components twice, say.
+   * The part of the transport for the view's session. A view may begin more than once: for example,
+   * React mounts components twice.
    * @type {Receiver | undefined}
    */
   #session;
-  /** That of the session. @type {Peer} */
+  /** The peer of the session. @type {Peer} */
   #peer;
-  /** Whether the view has begun its session. */
+  /** True if the view has begun its session. */
   #initialized = false;
-  /** Whether one ever has. */
+  /** True if any session has begun. */
   #hasBegun = false;
   #began = () => {};
   #closing = false;
   /** @type {Map<string, unknown>} */
-  #told = new Map();
-  /** How many requests wait until the view has begun. */
+  #notifications = new Map();
+  /** Number of requests that wait until the view has begun. */
   #early = 0;
-  /** What the view is told of its host. @type {HostContext} */
+  /** The view's data on its host. @type {HostContext} */
   #context;
   /** @type {Set<ViewTransport>} */
   #transports = new Set();
   /** The tools of the server that the view may call. @type {Promise<Set<unknown>> | undefined} */
   #callable;
   #resolveClosed = (/** @type {Error} */ _why) => {};
-  /** Resolves when nothing is sent or heard any more, with why. @type {Promise<Error>} */
+  /** Resolves when the connection has ended, with the reason. @type {Promise<Error>} */
   closed = new Promise((resolve) => (this.#resolveClosed = resolve));
-  /** Who the view is. @type {{ name?: string, version?: string }} */
+  /** The view's name. @type {{ name?: string, version?: string }} */
   viewInfo = {};
-  /** What the view can do. @type {Params} */
+  /** The view's capabilities. @type {Params} */
   viewCapabilities = {};
 
   /**
@@ -237,14 +236,14 @@ export class Host {
     requireOptions('createHost', options, OPTIONS);
     this.#options = options;
     this.#context = { ...options.context };
-    /** What the view keeps, for the host that it has next. @type {any} */
+    /** The view's saved state, for its next host. @type {any} */
     this.state = options.state;
     if ('post' in target) this.#target = target;
     else this.#frame = new Frame(target, options);
     this.#isShown = !this.#frame;
     this.#transport = this.#open(false);
     this.#peer = this.#beginSession();
-    if (this.#frame) addEventListener('message', this.#hear);
+    if (this.#frame) addEventListener('message', this.#onWindowMessage);
     /**
      * Resolves when the view has begun. After it has begun again, it is another promise.
      * @type {Promise<void>}
@@ -255,14 +254,14 @@ export class Host {
 
   // --- Its sessions ------------------------------------------------------------------------------
 
-  /** @param {boolean} loaded whether the sandbox is there */
+  /** @param {boolean} loaded whether the sandbox has loaded */
   #open(loaded) {
     const frame = /** @type {Frame} */ (this.#frame);
     const { upgrade } = this.#options;
     const opened =
       this.#target ?? windowChannel(frame.iframe, { origin: frame.origin, upgrade, loaded });
     opened.onMessage = (message) => {
-      // One that has not begun is asked nothing, so there is nothing to end.
+      // A session that has not begun has nothing to end.
       if (getOwn(message, 'method') === 'ui/initialize' && this.#initialized) this.#beginSession();
       this.#session?.receive(message);
     };
@@ -270,7 +269,7 @@ export class Host {
     opened.onClose = (cause) => {
       const isThere = this.#frame?.isThere && !getOwn(this.#transport, 'isReplaced');
       if (!isThere) return this.#endSession(this.#session, cause);
-      // The view has closed its end, or another has spoken in its document. It may begin again.
+      // The view has closed its end, or another has begun in its document. It may begin again.
       this.#transport = this.#open(true);
       this.#beginSession(cause);
     };
@@ -278,8 +277,8 @@ export class Host {
   }
 
   /**
-   * Begins a session, which takes the place of the one before, if there was one.
-   * @param {unknown} [cause] why that ends
+   * Begins a session, which replaces the one before, if any.
+   * @param {unknown} [cause] why the previous one ends
    */
   #beginSession(cause) {
     const before = this.#session;
@@ -313,15 +312,15 @@ export class Host {
 
   /**
    * @param {Receiver | undefined} session
-   * @param {unknown} cause none where the view has ended it in an orderly way
+   * @param {unknown} cause undefined if the view has ended it in an orderly way
    */
   #endSession(session, cause) {
     session?.lose(cause);
     session?.stop();
   }
 
-  /** What the sandbox says of the view's document counts also while the view speaks by a port. */
-  #hear = (/** @type {MessageEvent} */ { isTrusted, origin, source, data }) => {
+  /** Receives the sandbox's messages on the view's document, also while the view uses a port. */
+  #onWindowMessage = (/** @type {MessageEvent} */ { isTrusted, origin, source, data }) => {
     const isSandbox = isTrusted && origin === this.#frame?.origin && source === this.#frame.window;
     if (isSandbox && getOwn(data, 'method') === mcp.VIEW_REPLACED) this.#peer.close();
   };
@@ -349,7 +348,7 @@ export class Host {
     }
   }
 
-  // --- What a view says --------------------------------------------------------------------------
+  // --- Requests of a view ------------------------------------------------------------------------
 
   /** @param {Peer} peer */
   #serve(peer) {
@@ -362,7 +361,7 @@ export class Host {
       if (this.viewInfo.name === undefined || this.#initialized) return;
       this.#initialized = true;
       this.#hasBegun = true;
-      for (const [method, params] of this.#told) peer.notify(method, params);
+      for (const [method, params] of this.#notifications) peer.notify(method, params);
       this.#began();
     });
     listen(mcp.notification('size-changed'), (size) => this.#resize(size));
@@ -389,7 +388,7 @@ export class Host {
       });
     }
     serve('ui/request-display-mode', ({ mode }) => this.#changeMode(mode));
-    // Gives the view what it keeps, which it may replace.
+    // Returns the view's state, which the view may replace.
     serve(mcp.STATE, (params) => {
       if (Object.hasOwn(params, 'state')) {
         requireBounded(params.state, MAX_STATE);
@@ -420,16 +419,16 @@ export class Host {
       serve(method, (params, context) => this.#ask(method, params, context));
     serve('tools/call', async ({ name, arguments: args, _meta }, context) => {
       await this.#requireCallable(name);
-      // What this connection needs is not the server's.
+      // This connection's own metadata are not for the server.
       const meta = copyRecord(_meta);
       delete meta.progressToken;
       const call = { name, arguments: args, ...(Object.keys(meta).length && { _meta: meta }) };
       return this.#ask('tools/call', call, context);
     });
-    tellOutcomes(peer);
+    serveOutcomes(peer);
   }
 
-  /** @param {Params} size as the view says it */
+  /** @param {Params} size from the view */
   #resize({ width, height }) {
     const isLength = (/** @type {any} */ value) => Number.isFinite(value) && value >= 0;
     const size = { ...(isLength(width) && { width }), ...(isLength(height) && { height }) };
@@ -441,7 +440,7 @@ export class Host {
   }
 
   /**
-   * What comes between the handshake and its end waits for that.
+   * Requests during the handshake wait for its end.
    * @param {IncomingRequest} context
    */
   async #requireBegun({ signal }) {
@@ -454,7 +453,7 @@ export class Host {
   }
 
   /**
-   * Asks the server.
+   * Sends a request to the server.
    * @param {string} method
    * @param {unknown} params
    * @param {IncomingRequest} context
@@ -468,7 +467,7 @@ export class Host {
       return await server?.request(method, params, mcp.defined({ signal, onProgress: progress }));
     } catch (error) {
       if (!saysCancelled(error, mcp.CANCELLED)) throw error;
-      // A server that is not ours does not say more.
+      // A foreign server has no further information.
       const data = { outcome: 'unknown', ...copyRecord(getOwn(error, 'data')) };
       throw new RpcError(mcp.CANCELLED, /** @type {Error} */ (error).message, data, {
         cause: error,
@@ -477,7 +476,7 @@ export class Host {
   }
 
   /**
-   * A view may call what the server's tools say that it may. A function knows that itself.
+   * A view may call the tools that the server's list permits. A function checks that itself.
    * @param {unknown} name
    */
   async #requireCallable(name) {
@@ -485,7 +484,7 @@ export class Host {
     if (!server || typeof server === 'function') return;
     const known = this.#callable;
     if ((await known)?.has(name)) return;
-    // It may have been added since. Others may have asked meanwhile.
+    // The tool may have been added since. Another call may have updated the list meanwhile.
     if (this.#callable === known) this.#callable = undefined;
     const listing = (this.#callable ??= callableOf(server));
     listing.catch(() => this.#callable === listing && (this.#callable = undefined));
@@ -495,7 +494,7 @@ export class Host {
   }
 
   /**
-   * A view is shown only in the ways that both sides know.
+   * A view is shown only in modes that both sides know.
    * @param {unknown} mode
    */
   async #changeMode(mode) {
@@ -509,20 +508,20 @@ export class Host {
     return { mode: now };
   }
 
-  // --- What a host says and asks -----------------------------------------------------------------
+  // --- Requests and notifications of a host ------------------------------------------------------
 
-  /** Whether the view is gone, or was closed. */
+  /** True if the view is gone, or was closed. */
   get ended() {
     return this.#peer.ended !== undefined;
   }
 
-  /** Counts of what is pending and what was dropped, for debugging. */
+  /** Counters of pending and dropped messages, for debugging. */
   get counters() {
     return this.#peer.counters;
   }
 
   /**
-   * Any request to the view.
+   * Sends any request to the view.
    * @param {string} method
    * @param {unknown} [params]
    * @param {RequestOptions} [options]
@@ -541,27 +540,27 @@ export class Host {
   }
 
   /**
-   * Any notification to the view, such as `notifications/tools/list_changed` of the server. A view
-   * that is gone is told nothing, and that is no error: see `ended`, `closed` and `onClose`. So it
-   * is with all that follow.
+   * Sends any notification to the view, such as `notifications/tools/list_changed` of the server.
+   * If the view is gone, nothing is sent, and there is no error: see `ended`, `closed` and
+   * `onClose`. The same holds for the following methods.
    * @param {string} method
    * @param {unknown} [params]
    */
   notify(method, params = {}) {
     if (method === 'notifications/tools/list_changed') this.#callable = undefined;
     const isTold = TOLD.includes(method);
-    // The protocol allows none once the arguments are complete.
-    if (method === PARTIAL && this.#told.has(INPUT)) return;
-    if (method === INPUT) this.#told.delete(PARTIAL);
-    if (isTold) this.#told.set(method, params);
+    // The protocol allows no partial input after the complete one.
+    if (method === PARTIAL && this.#notifications.has(INPUT)) return;
+    if (method === INPUT) this.#notifications.delete(PARTIAL);
+    if (isTold) this.#notifications.set(method, params);
     if (this.#initialized) this.#peer.tell(method, params);
-    // What a view does not know before it has been answered, it learns from the answer.
+    // Before its handshake is answered, a view learns the state from the answer.
     else if (!isTold && this.viewInfo.name !== undefined)
       void this.ready.then(() => this.#peer.tell(method, params)).catch(() => {});
   }
 
   /**
-   * The arguments of the call that the view is for.
+   * Sends the arguments of the call that the view is for.
    * @param {object} args
    */
   toolInput(args) {
@@ -569,7 +568,7 @@ export class Host {
   }
 
   /**
-   * The same, as far as they are known: before `toolInput`, not after.
+   * Sends partial arguments: before `toolInput`, not after.
    * @param {object} args
    */
   toolInputPartial(args) {
@@ -577,7 +576,7 @@ export class Host {
   }
 
   /**
-   * The result of that call.
+   * Sends the result of that call.
    * @param {unknown} result
    */
   toolResult(result) {
@@ -585,7 +584,7 @@ export class Host {
   }
 
   /**
-   * That call was cancelled.
+   * Reports that the call was cancelled.
    * @param {string} [reason]
    */
   toolCancelled(reason) {
@@ -593,7 +592,7 @@ export class Host {
   }
 
   /**
-   * Tells the view what has changed in its context.
+   * Sends changes of the context to the view.
    * @param {HostContext} changes
    */
   setContext(changes) {
@@ -629,10 +628,10 @@ export class Host {
   // --- The end -----------------------------------------------------------------------------------
 
   /**
-   * Ends the view in order: it is asked to save what it has, then what runs on its behalf is
-   * cancelled, then the iframe is emptied, unless another host has taken it.
-   * @param {{ reason?: string, timeout?: number, remove?: boolean }} [options] `timeout` is what
-   *   the view has for it, in ms (3000); `remove` takes the iframe out of its document (false)
+   * Ends the view in order: the view saves its data, then the calls on its behalf are cancelled,
+   * then the iframe is emptied, unless another host has taken it.
+   * @param {{ reason?: string, timeout?: number, remove?: boolean }} [options] `timeout`: ms for
+   *   the view to save its data (3000); `remove` takes the iframe out of its document (false)
    */
   async close({ reason, timeout = DEFAULT_TEARDOWN, remove = false } = {}) {
     if (this.#closing) return void (await this.closed);
@@ -643,7 +642,7 @@ export class Host {
       await this.#peer
         .request('ui/resource-teardown', mcp.defined({ reason }), { timeout: ms })
         .catch(() => {});
-      // What the view has answered is still told to agents: that takes no more than this turn.
+      // The view's last answers still reach agents, within this turn.
       await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
     }
     this.#leave(remove);
@@ -658,7 +657,7 @@ export class Host {
   }
 
   /**
-   * What the agents of a session have is over.
+   * Ends the connections of a session's agents.
    * @param {Error} why
    */
   #lose(why) {
@@ -668,7 +667,7 @@ export class Host {
   /** @param {Error} why */
   #ended(why) {
     this.#lose(why);
-    globalThis.removeEventListener?.('message', this.#hear);
+    globalThis.removeEventListener?.('message', this.#onWindowMessage);
     if (!this.#closing && this.#hasBegun) invokeReportingErrors(this.#options.onClose, why);
   }
 }

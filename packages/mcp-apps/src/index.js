@@ -1,28 +1,29 @@
 /**
- * What `@abp-bridge/mcp-apps` exports: views of MCP Apps, and hosts that show them.
+ * The entry `@abp-bridge/mcp-apps`: views of MCP Apps, and hosts that show them.
  *
- * How it is made. Both sides are a JSON-RPC peer (packages/rpc) with the words of protocol.js.
+ * How it is made. Both sides are a JSON-RPC peer (packages/rpc) with the methods in protocol.js.
  *
- *   view.js     a view: the handshake, what it asks of its host, what it is told
- *   host.js     a host: serves what the view asks, asks the server, and says what the view's call
- *               came to. A view may begin again, so each of its sessions has a peer of its own
- *   frame.js    where it shows the view: an iframe with the page of sandbox.js, under the policy of
+ *   view.js     a view: the handshake, its requests to the host, the host's notifications
+ *   host.js     a host: serves the view's requests, sends requests to the server, and the result of
+ *               the view's call to the view. A view may begin again, so each of its sessions has a
+ *               peer of its own
+ *   frame.js    the iframe that shows the view: it has the page of sandbox.js, under the policy of
  *               policy.js
- *   calls.js    calls of tools in either direction, and what became of those that were cancelled
+ *   calls.js    calls of tools in either direction, and the outcomes of cancelled ones
  *   tools.js    an app's capabilities as the tools of its view: a client of the app, both of whose
  *               ends are in the view's page
- *   relay.js    and back: a view's tools as an app of others' making, for agents of this library;
+ *   relay.js    the reverse: a view's tools as a foreign app, for agents of this library;
  *               results.js translates both ways
  *
  * A call of a view's tool by an agent: `connect` speaks to relay.js, whose connection has a core of
- * its own (ABP) and calls `host.callTool`, a `tools/call` of the host's peer. At the view, tools.js
- * makes it a call of the app, whose core runs the handler.
+ * its own (ABP) and calls `host.callTool`, a `tools/call` of the host's peer. In the view, tools.js
+ * turns it into a call of the app, whose core runs the handler.
  *
- * A cancel goes the same way as MCP's notification. MCP does not answer it, so the caller asks by
- * the request's id. The core of the peer that has run the call says what became of it, as long as
- * it remembers the request, and the caller's core how long it is waited for. Held here: the
- * handshakes, what a view is told again when it begins again, and the lists of tools. No states, no
- * clocks.
+ * A cancel takes the same path, as MCP's notification. MCP does not answer it, so the caller asks
+ * by the request's id. The core of the peer that has run the call returns the outcome, as long as
+ * it remembers the request, and the caller's core limits the wait. JavaScript holds the handshakes,
+ * the notifications to repeat for a view that begins again, and the lists of tools; it has no
+ * states and no clocks.
  */
 export { AbpError } from 'abp-bridge/driver';
 export { RpcError } from '@abp-bridge/rpc';
@@ -32,7 +33,7 @@ export { toolsOf } from './tools.js';
 export { applyStyles, createView } from './view.js';
 
 /**
- * The types that are met on the way.
+ * Types of the interface.
  * @typedef {import('./host.js').Host} Host
  * @typedef {import('./protocol.js').DisplayMode} DisplayMode
  * @typedef {import('./protocol.js').HostContext} HostContext

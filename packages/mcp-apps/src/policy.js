@@ -1,23 +1,23 @@
-/** What a view may load and use: from the metadata of its resource to the browser's own words. */
+/** The permissions of a view: from the metadata of its resource to policies of the browser. */
 import { firstOf, getOwn, isRecord } from 'abp-bridge/driver';
 
 /**
- * What a view's frame may do, with an origin of its own making that is nobody else's, or with its
- * sandbox's. Forms need it to tell scripts that they are sent; none goes anywhere.
+ * The `sandbox` of a view's frame, with a unique origin of its own, or with its sandbox's.
+ * `allow-forms` is needed for `submit` events; the policy forbids the sending of forms.
  */
 export const OPAQUE_ORIGIN = 'allow-scripts allow-forms';
 export const OWN_ORIGIN = `${OPAQUE_ORIGIN} allow-same-origin`;
 
-/** Sources that one list may name. */
+/** Sources in one list that are read. */
 const MAX_SOURCES = 64;
 /**
- * An origin, also of all subdomains, maybe with a path; or bytes that stand in the document.
- * Nothing ends a directive.
+ * An origin, also with all subdomains, maybe with a path; or bytes inside the document. No
+ * character ends a directive.
  */
 const SOURCE =
   /^(?:(?:https?|wss?):\/\/(?:\*\.)?[\w-]+(?:\.[\w-]+)*(?::\d{1,5})?(?:\/[\w./~%-]*)?|data:|blob:)$/;
 
-/** The permissions that a view may ask for, and the browser's names of them. */
+/** The permissions that a view may ask for, and their names in browsers. */
 const FEATURES = {
   camera: 'camera',
   microphone: 'microphone',
@@ -26,9 +26,9 @@ const FEATURES = {
 };
 
 /**
- * What is a source in a list.
+ * The valid sources of a list.
  * @param {unknown} list
- * @param {(what: unknown) => void} [drop] gets what is none
+ * @param {(what: unknown) => void} [drop] called with invalid ones
  */
 const sourcesOf = (list, drop) =>
   firstOf(list, MAX_SOURCES).filter(
@@ -36,12 +36,11 @@ const sourcesOf = (list, drop) =>
   );
 
 /**
- * What a view is granted of what its resource's metadata asks for.
+ * The part of the requested permissions that a view is granted.
  * @param {unknown} csp `_meta.ui.csp`
  * @param {unknown} permissions `_meta.ui.permissions`
  * @returns {{ csp?: Record<string, string[]>, permissions?: Record<string, {}>,
- *   dropped: string[] }} `dropped` describes what is no source or no permission that there is, for
- *   people
+ *   dropped: string[] }} `dropped` describes invalid sources and unknown permissions, for people
  */
 export function grantedOf(csp, permissions) {
   /** @type {string[]} */
@@ -70,7 +69,7 @@ export function grantedOf(csp, permissions) {
 
 /**
  * The Content Security Policy of a view.
- * @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out
+ * @param {unknown} csp `_meta.ui.csp` of its resource; invalid sources are omitted
  */
 export function policyOf(csp) {
   const sources = (/** @type {string} */ key) =>
@@ -95,7 +94,7 @@ export function policyOf(csp) {
 }
 
 /**
- * Whether a policy lets a view show pages of others.
+ * True if a policy lets a view show foreign pages.
  * @param {unknown} csp as above
  */
 export const hasFrames = (csp) => !policyOf(csp).includes("frame-src 'none'");
@@ -103,7 +102,7 @@ export const hasFrames = (csp) => !policyOf(csp).includes("frame-src 'none'");
 /**
  * The permissions of a view, as the attribute `allow` of its frame.
  * @param {unknown} permissions `_meta.ui.permissions` of its resource
- * @param {string} [origin] of the frame, where it is another's
+ * @param {string} [origin] of the frame, if it differs
  */
 export const allowOf = (permissions, origin = '*') =>
   Object.entries(FEATURES)

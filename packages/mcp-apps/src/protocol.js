@@ -1,26 +1,26 @@
 /**
- * The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is
- * ours.
+ * The methods and names of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and those
+ * of this library.
  */
 import { firstOf, getOwn, textOf } from 'abp-bridge/driver';
 
-/** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
+/** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode The room that a host gives a view. */
 
 /**
- * What a view is told of its host. Hosts may add to it, and all of it may be absent.
+ * A view's data on its host. Hosts may add members, and all members may be absent.
  * @typedef {object} KnownContext
- * @property {'light' | 'dark'} [theme] which colours it shows
+ * @property {'light' | 'dark'} [theme] of its colours
  * @property {{ variables?: Record<string, string>, css?: { fonts?: string } }} [styles] CSS
  *   variables, and rules for fonts
- * @property {DisplayMode} [displayMode] the one that holds
- * @property {DisplayMode[]} [availableDisplayModes] those that it has
+ * @property {DisplayMode} [displayMode] the current one
+ * @property {DisplayMode[]} [availableDisplayModes] those of the host
  * @property {{ width?: number, maxWidth?: number, height?: number, maxHeight?: number }}
  *   [containerDimensions] CSS pixels
  * @property {string} [locale] BCP 47
  * @property {string} [timeZone] IANA
  * @property {string} [userAgent] the host's name for itself
- * @property {'web' | 'desktop' | 'mobile'} [platform] where it runs
- * @property {{ touch?: boolean, hover?: boolean }} [deviceCapabilities] how it is operated
+ * @property {'web' | 'desktop' | 'mobile'} [platform] of the host
+ * @property {{ touch?: boolean, hover?: boolean }} [deviceCapabilities] of the user's device
  * @property {{ top: number, right: number, bottom: number, left: number }} [safeAreaInsets] CSS
  *   pixels
  * @property {{ id?: string | number, tool: { name: string, [key: string]: unknown } }} [toolInfo]
@@ -28,35 +28,34 @@ import { firstOf, getOwn, textOf } from 'abp-bridge/driver';
  */
 
 /**
- * @typedef {KnownContext & Record<string, unknown>} HostContext What a view is told of its host,
- *   and what hosts add.
+ * @typedef {KnownContext & Record<string, unknown>} HostContext A view's data on its host, and the
+ *   host's own members.
  */
 
 /** The version of the protocol between a view and its host. */
 export const VERSION = '2026-01-26';
-/** What a resource that is a view says of itself. */
+/** The media type of a resource that is a view. */
 export const MIME_TYPE = 'text/html;profile=mcp-app';
 /**
  * Notifications of the protocol, by their short names.
  * @param {string} name
  */
 export const notification = (name) => `ui/notifications/${name}`;
-/** What only the host and its sandbox say to each other. */
+/** The prefix of notifications between the host and its sandbox. */
 export const SANDBOX = notification('sandbox-');
-/** A sandbox of ours says that the view's document has gone, and another has come. */
+/** Sent by a sandbox of this library when another document has replaced the view's. */
 export const VIEW_REPLACED = `${SANDBOX}view-replaced`;
 
 /**
- * By this request, `{ id, settled }`, a side that has cancelled a tool's call learns what became of
- * it, at once or when its handler has settled: MCP has no answer to that. Both sides say in
- * `experimental` that they know it.
+ * The request `{ id, settled }` for the outcome of a cancelled tool call, answered at once or when
+ * its handler has settled: MCP has no answer to a cancel. Both sides declare it in `experimental`.
  */
 export const OUTCOME = 'abp-bridge/outcome';
-/** By these, a view keeps its state with its host. */
+/** The requests by which a view keeps its state with its host. */
 export const STATE = 'abp-bridge/state';
 
 /**
- * What of this library's own the other side knows.
+ * True if the other side declares an extension of this library.
  * @param {unknown} capabilities
  * @param {string} word
  */
@@ -67,14 +66,14 @@ export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 export const CANCELLED = -32800;
-/** What the protocol's text shows for a host that refuses. */
+/** The code that the protocol's text shows for a host that refuses. */
 export const REFUSED = -32000;
 
 /** Content blocks of a result that are read. */
 const MAX_BLOCKS = 256;
 
 /**
- * Who somebody is, by their own account.
+ * The name and version of a peer, in its own words.
  * @param {unknown} info
  * @returns {{ name?: string, version?: string }}
  */
@@ -84,7 +83,7 @@ export const infoOf = (info) => {
 };
 
 /**
- * What the other side says: any member may be anything.
+ * Data from the other side: any member may have any type.
  * @typedef {Record<string, any>} Params
  */
 
@@ -99,7 +98,7 @@ export const textsOf = (result) =>
     .filter((text) => typeof text === 'string');
 
 /**
- * An object without those members that are undefined.
+ * An object without its undefined members.
  * @template {object} T
  * @param {T} members
  * @returns {T}

@@ -1,7 +1,6 @@
 /**
- * A view's tools as an app of others' making (js/foreign), for `connect`. The
- * view owns the outcome of its calls: nothing is decided here, and what it does not say is not
- * claimed.
+ * A view's tools as a foreign app (js/foreign), for `connect`. The view owns the outcome of its
+ * calls: nothing is decided here, and an outcome that the view does not report is `unknown`.
  */
 import { RpcError } from '@abp-bridge/rpc';
 import {
@@ -24,7 +23,7 @@ import { CAPABILITY } from './tools.js';
 
 /** @import { ForeignApp, Hear } from 'abp-bridge/driver' */
 
-/** What agents of a host are told whose view is gone for good: trying again does not help. */
+/** The message for agents of a host whose view is gone for good: a retry does not help. */
 export const GONE =
   'The view was removed: a host is for one document, so make another, and connect to that';
 
@@ -32,8 +31,8 @@ export const GONE =
 const MAX_TOOLS = 256;
 const MAX_NAME = 256;
 /**
- * Characters of a tool's description with its schemas, and of all together, as JSON: the handshake
- * carries no more.
+ * Characters of a tool's description with its schemas, and of all together, as JSON: the limit of
+ * the handshake.
  */
 const MAX_TOOL = 2 ** 16;
 const MAX_LIST = 2 ** 19;
@@ -43,17 +42,17 @@ const MAX_LIST = 2 ** 19;
  *   text: string }>} Known by the capabilities' names
  */
 
-/** The way of an agent to the tools of one view. */
+/** Connects an agent to the tools of one view. */
 export class ViewTransport extends RelayTransport {
   #host;
   /** @type {Known} */
   #known = new Map();
   /** @type {Hear | undefined} */
-  #hear;
-  /** Whether the list may have changed since it was asked for. */
+  #report;
+  /** True if the list may have changed since it was requested. */
   #stale = false;
   #reading = false;
-  /** What aborts the calls that run. @type {Map<string, AbortController>} */
+  /** Abort the running calls. @type {Map<string, AbortController>} */
   #running = new Map();
 
   /**
@@ -67,7 +66,7 @@ export class ViewTransport extends RelayTransport {
       call: (...call) => this.#call(...call),
       cancel: async (callId, reason) => {
         this.#running.get(callId)?.abort(abortError(reason));
-        // The result says more.
+        // The result has the outcome.
         return { outcome: 'unknown' };
       },
       async close() {},
@@ -85,7 +84,7 @@ export class ViewTransport extends RelayTransport {
     } catch (error) {
       throw this.#errorOf(error);
     }
-    this.#hear = hear;
+    this.#report = hear;
     const { name = 'view', version = '0' } = host.viewInfo;
     const capabilities = [...this.#known.values()].map(({ shown }) => shown);
     return { sessionId: 'view', app: { id: name, name, version }, capabilities };
@@ -106,18 +105,17 @@ export class ViewTransport extends RelayTransport {
   }
 
   /**
-   * The view says that its list has changed. However often it says so, one list is asked for at a
-   * time.
+   * Call this when the view reports a changed list. One list is requested at a time.
    */
   async refresh() {
-    if (!this.#hear) return;
+    if (!this.#report) return;
     this.#stale = true;
     if (this.#reading) return;
     this.#reading = true;
     while (this.#stale && !this.#host.ended) {
       this.#stale = false;
       const before = this.#known;
-      // If it is not told, the old list stands: calls of what is gone are refused by the view.
+      // If that fails, the old list stays: the view rejects calls of removed tools.
       const now = (this.#known = await this.#read().catch(() => before));
       const news = [...now.keys()].filter((name) => before.get(name)?.text !== now.get(name)?.text);
       const added = news.filter((name) => !before.has(name));
@@ -125,7 +123,7 @@ export class ViewTransport extends RelayTransport {
       const removed = [...before.keys()].filter((name) => !now.has(name));
       const capabilities = news.map((name) => now.get(name)?.shown);
       if (capabilities.length || removed.length)
-        this.#hear('CapabilitiesChanged', { added, removed, changed, capabilities });
+        this.#report('CapabilitiesChanged', { added, removed, changed, capabilities });
     }
     this.#reading = false;
   }
@@ -141,7 +139,7 @@ export class ViewTransport extends RelayTransport {
     this.#running.set(callId, controller);
     /** @type {import('./calls.js').ToolOptions['onProgress']} */
     const onProgress = ({ progress, total, message: status }) =>
-      this.#hear?.('Progress', { operationId: callId, progress, total, status });
+      this.#report?.('Progress', { operationId: callId, progress, total, status });
     const options = {
       signal: controller.signal,
       ...(progressToken !== undefined && { onProgress }),

@@ -1,4 +1,4 @@
-/** The protocol's responses as results of tools, and back. */
+/** Converts the protocol's responses to results of tools, and back. */
 import {
   copyRecord,
   firstOf,
@@ -24,14 +24,14 @@ import { OUTCOME, textsOf, defined } from './protocol.js';
  * @property {object} [_meta]
  */
 
-/** Says that `structuredContent` is `{ value }`, as data must be an object there. */
+/** Marks that `structuredContent` is `{ value }`, as it must be an object. */
 const WRAPPED = 'abp-bridge/wrapped';
 
 /**
- * The result of a tool for what a call came to.
+ * The result of a tool for a call's response.
  * @param {Response} response
- * @param {boolean} whole whether the other side is ours: then the data goes as it is, bytes
- *   included
+ * @param {boolean} whole whether the other side is of this library: then the data are not
+ *   converted, bytes included
  * @returns {Promise<ToolResult>}
  */
 export async function toolResult({ success, data, error, cancelled, metadata }, whole) {
@@ -54,7 +54,7 @@ export async function toolResult({ success, data, error, cancelled, metadata }, 
 
 /**
  * @param {import('abp-bridge/driver').ErrorObject} error
- * @param {Response['metadata']} [metadata] what became of its work
+ * @param {Response['metadata']} [metadata] the outcome of its work
  * @returns {ToolResult}
  */
 const failure = (error, { outcome, report } = {}) => ({
@@ -65,7 +65,8 @@ const failure = (error, { outcome, report } = {}) => ({
 });
 
 /**
- * A result that is JSON: bytes are blocks of content, and what holds them says their type and size.
+ * A result as JSON: bytes are blocks of content, and the object that held them has their type and
+ * size.
  * @param {unknown} data
  * @returns {Promise<ToolResult>}
  */
@@ -89,7 +90,7 @@ async function plainResult(data) {
 /**
  * @param {string} data base64
  * @param {string} mimeType
- * @param {number} at which of the result's
+ * @param {number} at its number in the result
  */
 function blockOf(data, mimeType, at) {
   const [type] = mimeType.split('/', 1);

@@ -1,15 +1,15 @@
 /**
- * The page between a host and a view, of an origin of its own: what the view breaks out of its
- * frame into is here, where there is nothing. It sets the view's policy, on itself, too, and relays
- * all messages but those that are its own.
+ * The page between a host and a view. Its origin holds nothing else, so a view that breaks out of
+ * its frame gains nothing. It sets the view's policy, on itself, too, and relays all messages
+ * except its own.
  */
 import { OPAQUE, exactOrigin, getOwn, isRecord, safely, watchIframe } from 'abp-bridge/driver';
 import { OPAQUE_ORIGIN, allowOf, hasFrames, policyOf } from './policy.js';
 import { SANDBOX, VIEW_REPLACED } from './protocol.js';
 
-/** Messages of a view that wait until its document has answered. */
+/** Messages of a view that may wait until its document has answered. */
 const MAX_WAITING = 2 ** 16;
-/** What a document begins with, if it says that it is HTML as of today. */
+/** The beginning of a document, with its doctype. */
 const BEGINNING = /^(?:\s|<!--[^]*?-->)*(?:<!doctype[^>]*>)?/i;
 /**
  * The first script of a view's document: it answers on a port as long as the document lives. The
@@ -21,24 +21,24 @@ const WITNESS =
   "parent.postMessage({witness:1},'*',[port2]);document.currentScript.remove()}</script>";
 
 /**
- * @typedef {object} SandboxOptions What the page around a view may be given.
+ * @typedef {object} SandboxOptions Options of the page around a view.
  * @property {string[]} hosts the exact origins of the pages that may show views here
  */
 
 /**
- * Makes the page that calls it the sandbox of whatever view its host shows in it.
+ * Makes the calling page the sandbox of the view that its host shows in it.
  * @param {SandboxOptions} options
  */
 export function serveSandbox({ hosts }) {
   const host = parent;
   if (host === window) return;
   const allowed = new Set(hosts.map((origin) => exactOrigin(origin)));
-  /** The host's, once it has spoken. @type {string | undefined} */
+  /** The host's, once it has sent a message. @type {string | undefined} */
   let hostOrigin;
   /** @type {HTMLIFrameElement | undefined} */
   let iframe;
   let viewOrigin = '';
-  /** Whether a message counts only once the view's document has said that it is still there. */
+  /** True if messages must wait until the view's document has confirmed that it is still there. */
   let isWitnessed = false;
   /** @type {MessagePort | undefined} */
   let witness;
@@ -50,11 +50,12 @@ export function serveSandbox({ hosts }) {
    * @param {readonly MessagePort[]} [ports]
    */
   const toHost = (message, ports = []) => {
-    // The browser delivers it only to the origin that the host has.
+    // The browser delivers it only to the host's origin.
     for (const targetOrigin of hostOrigin ? [hostOrigin] : allowed)
       host.postMessage(message, { targetOrigin, transfer: [...ports] });
   };
-  const tell = (/** @type {string} */ method) => toHost({ jsonrpc: '2.0', method, params: {} });
+  const notifyHost = (/** @type {string} */ method) =>
+    toHost({ jsonrpc: '2.0', method, params: {} });
 
   const show = (/** @type {unknown} */ params) => {
     const html = getOwn(params, 'html');
@@ -76,11 +77,11 @@ export function serveSandbox({ hosts }) {
       : html;
     document.body.append(iframe);
     let loads = 0;
-    const replaced = () => tell(VIEW_REPLACED);
+    const replaced = () => notifyHost(VIEW_REPLACED);
     watchIframe(iframe, {
-      // The document that the host speaks to has gone, and another has come.
+      // Another document has replaced the one that the host is connected to.
       suspect: () => ++loads > 1 && replaced(),
-      // A view that has this page's origin can take its own frame out.
+      // A view with this page's origin can remove its own frame.
       lost: replaced,
       leave() {},
       close() {},
@@ -104,7 +105,7 @@ export function serveSandbox({ hosts }) {
       if (witness) witness.onmessage = () => relay(/** @type {MessageEvent} */ (waiting.shift()));
     } else if (!witness) relay(event);
     // Another document begins, and the first may have gone before its `load`.
-    else if (getOwn(event.data, 'witness') === 1) tell(VIEW_REPLACED);
+    else if (getOwn(event.data, 'witness') === 1) notifyHost(VIEW_REPLACED);
     else if (waiting.length < MAX_WAITING) {
       waiting.push(event);
       witness.postMessage(0);
@@ -118,7 +119,7 @@ export function serveSandbox({ hosts }) {
     if (event.source === host) fromHost(event);
     else if (event.source === iframe?.contentWindow && event.origin === viewOrigin) fromView(event);
   });
-  tell(`${SANDBOX}proxy-ready`);
+  notifyHost(`${SANDBOX}proxy-ready`);
 }
 
 /** @param {unknown} data */

@@ -1,12 +1,12 @@
 /**
- * Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of
- * its SDK are given.
+ * Helpers for a server of MCP whose tools have views: they call `registerTool` and
+ * `registerResource` of its SDK.
  */
 import { AbpError } from 'abp-bridge/driver';
 import { MIME_TYPE, defined } from './protocol.js';
 
 /**
- * A server as the official SDK makes it (`McpServer`), as far as it is used here.
+ * The used part of a server of the official SDK (`McpServer`).
  * @typedef {{ registerTool: (name: string, config: any, handler: any) => any,
  *   registerResource: (name: string, uri: any, config: any, read: any) => any }} AppServer
  */
@@ -17,16 +17,16 @@ import { MIME_TYPE, defined } from './protocol.js';
  * @param {string} name
  * @param {Record<string, unknown> & { resourceUri: string, visibility?: ('model' | 'app')[],
  *   _meta?: Record<string, unknown> }} config the SDK's, `resourceUri` of the view (`ui://…`), and
- *   who may call the tool: the model, views, or both (both)
- * @param {Function} handler as the SDK's
- * @returns {any} what the SDK returns
+ *   `visibility`, the callers of the tool: the model, views, or both (both)
+ * @param {Function} handler as in the SDK
+ * @returns {any} the SDK's result
  * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
  */
 export function registerAppTool(server, name, config, handler) {
   const { resourceUri, visibility, _meta, ...given } = config;
   requireViewUri(resourceUri);
   const ui = { resourceUri, ...(visibility && { visibility }) };
-  // Hosts of before 2026 read the second.
+  // Hosts before 2026 read the second.
   const meta = { ..._meta, ui, 'ui/resourceUri': resourceUri };
   return server.registerTool(name, { ...given, _meta: meta }, handler);
 }
@@ -41,7 +41,7 @@ export function registerAppTool(server, name, config, handler) {
  *   prefersBorder?: boolean, domain?: string, _meta?: Record<string, unknown> }} config the SDK's,
  *   the document or what returns it, and what it needs: `csp` has lists of sources, `permissions`
  *   the names of what it may use
- * @returns {any} what the SDK returns
+ * @returns {any} the SDK's result
  * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
  */
 export function registerAppResource(server, name, uri, { html, ...given }) {

@@ -1,6 +1,6 @@
 /**
- * An app's capabilities as the tools of its view. It is one more agent of the app: its calls are
- * the app's calls, with the same limits, checks and cancels.
+ * An app's capabilities as the tools of its view. The view's host is one more agent of the app: its
+ * calls are the app's calls, with the same limits, checks and cancels.
  */
 import {
   AbpError,
@@ -18,34 +18,36 @@ import { toolResult } from './results.js';
 /** @import { Exposed } from 'abp-bridge/driver' */
 /** @import { Transport } from 'abp-bridge/driver' */
 
-/** What agents of this library call the capability of a tool. */
+/** The member for a tool's capability, for agents of this library. */
 export const CAPABILITY = 'abp-bridge/capability';
-/** Characters of a tool's name: what the strictest known model takes. */
+/** Characters of a tool's name: the limit of the strictest known model. */
 const MAX_NAME = 64;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 
 /**
- * What a view offers to its host as tools.
+ * The tools that a view offers to its host.
  * @typedef {object} Tools
- * @property {(host: { name?: string, version?: string }, changed: () => void) => void} open begins;
- *   `changed` is to be called when the list has changed
- * @property {() => unknown[]} list the tools, as MCP describes them
- * @property {(params: import('./protocol.js').Params, context: ToolContext) => unknown} call the
- *   result of a tool
- * @property {(reason: string) => Promise<void>} close stops what runs; resolves when it has stopped
+ * @property {(host: { name?: string, version?: string }, changed: () => void) => void} open begins
+ *   a session; call `changed` when the list has changed
+ * @property {() => unknown[]} list returns the tools, as MCP describes them
+ * @property {(params: import('./protocol.js').Params, context: ToolContext) => unknown} call
+ *   returns the result of a tool
+ * @property {(reason: string) => Promise<void>} close stops running calls; resolves when they have
+ *   stopped
  */
 
 /**
- * @typedef {object} ToolContext What a tool gets besides its arguments.
+ * @typedef {object} ToolContext The context of a tool's call.
  * @property {AbortSignal} signal
- * @property {boolean} whole whether the host is ours, and takes data as it is
+ * @property {boolean} whole whether the host is of this library, and accepts data without
+ *   conversion
  * @property {((info: { progress: number, total?: number, message?: string }) => void) | undefined}
  *   progress
  */
 
 /**
  * The capabilities of an exposed app as tools, for `createView`.
- * @param {Exposed} exposed what `expose` returned
+ * @param {Exposed} exposed the result of `expose`
  * @returns {Tools}
  */
 export const toolsOf = (exposed) => new AppTools(exposed);
@@ -53,21 +55,21 @@ export const toolsOf = (exposed) => new AppTools(exposed);
 class AppTools {
   #exposed;
   /**
-   * The names of the tools, by capability: a tool keeps its own however the list changes.
+   * The names of the tools, by capability: a tool keeps its own when the list changes.
    * @type {Map<string, string>}
    */
   #tools = new Map();
-  /** And back. @type {Map<unknown, string>} */
+  /** The reverse. @type {Map<unknown, string>} */
   #capabilities = new Map();
-  /** Another for each session with a host. @type {Client | undefined} */
+  /** A new one for each session with a host. @type {Client | undefined} */
   #client;
   /**
-   * Settles when the app has answered: one of others' making takes its time.
+   * Settles when the app has answered: a foreign app may take its time.
    * @type {Promise<unknown> | undefined}
    */
   #session;
   #hasListed = false;
-  /** Stops the calls that run. */
+  /** Stops the running calls. */
   #stop = new AbortController();
   /** @type {Set<Promise<unknown>>} */
   #running = new Set();
@@ -80,7 +82,7 @@ class AppTools {
   /** @type {Tools['open']} */
   open({ name = 'unknown', version = '0' }, changed) {
     this.#client?.close();
-    const client = new Client(() => this.#way(), {
+    const client = new Client(() => this.#connection(), {
       agent: { name, version },
       limits: { grace: wholeOf(this.#exposed.limits) },
       upgrade: 'none',
@@ -90,15 +92,15 @@ class AppTools {
     });
     this.#client = client;
     this.#stop = new AbortController();
-    // If there is none, calls say why.
+    // If there is no app, calls return the reason.
     this.#session = client.reconnect().then(
       () => this.#hasListed && changed(),
       () => {},
     );
   }
 
-  /** A way to the app: both its ends are here, and values pass as they are. */
-  #way() {
+  /** A connection to the app with both ends here: values are not copied. */
+  #connection() {
     const [agent, app] = [new Receiver(), new Receiver()];
     /**
      * @param {Receiver} from
@@ -125,7 +127,7 @@ class AppTools {
   list() {
     this.#hasListed = true;
     const offered = this.#exposed.capabilities.filter(({ available }) => available);
-    // Names that are fine as they are go first, so that the order of a list does not matter.
+    // Names that need no change are assigned first, so that the order of a list does not matter.
     const isFine = (/** @type {string} */ name) => Number(/^\w{1,64}$/.test(name));
     const names = offered.map(({ name }) => name).sort((a, b) => isFine(b) - isFine(a));
     for (const name of names) if (!this.#tools.has(name)) this.#name(name);
@@ -133,7 +135,7 @@ class AppTools {
   }
 
   /**
-   * Names the tool of a capability so that every model takes it.
+   * The tool name of a capability, in the form that every model accepts.
    * @param {string} capability
    */
   #name(capability) {
@@ -156,10 +158,10 @@ class AppTools {
    * @param {ToolContext} context
    */
   async #call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
-    // Another may begin meanwhile.
+    // Another session may begin meanwhile.
     for (let session; session !== this.#session;) await (session = this.#session);
     if (!this.#client) throw new AbpError('NOT_INITIALIZED', 'The view has not begun');
-    // Hosts may call what they have read of elsewhere.
+    // Hosts may call tools that they know from elsewhere.
     if (!this.#capabilities.has(tool)) this.list();
     const capability = this.#capabilities.get(tool) ?? String(tool);
     const options = {
@@ -176,7 +178,7 @@ class AppTools {
   async close(reason) {
     const client = this.#client;
     this.#stop.abort(reason);
-    // Calls that wait for an app which has not answered would wait for ever.
+    // Calls that wait for an app which does not answer would wait for ever.
     if (!client?.connected) client?.close();
     await Promise.allSettled(this.#running);
     client?.close();
@@ -184,11 +186,11 @@ class AppTools {
 }
 
 /**
- * Eight characters that tell apart what would be the same name.
+ * Eight characters that distinguish names which would be equal.
  * @param {string} text
  */
 function markOf(text) {
-  // FNV-1a: nothing depends on it but the looks of a name.
+  // FNV-1a: it only shapes a name.
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return (hash >>> 0).toString(16).padStart(8, '0');
@@ -221,7 +223,7 @@ function toolOf(capability, name) {
 }
 
 /**
- * A schema whose root is an object, as MCP wants them.
+ * A schema whose root is an object, as MCP requires.
  * @param {unknown} schema
  */
 const objectSchema = (schema) =>
@@ -230,7 +232,7 @@ const objectSchema = (schema) =>
     : undefined;
 
 /**
- * Progress as MCP takes it: it rises each time.
+ * Progress for MCP: it rises each time.
  * @param {NonNullable<ToolContext['progress']>} report
  * @returns {(info: any) => void}
  */
@@ -238,7 +240,7 @@ function rising(report) {
   let last = -Infinity;
   return ({ progress, total, stage, status }) => {
     const message = [stage, status].filter(Boolean).join(': ');
-    // What does not rise may still say something new.
+    // An equal value may come with a new message.
     if (progress <= last && !message) return;
     last = progress > last ? progress : last + 2 ** -20;
     report({ progress: last, ...(total > 0 && { total }), ...(message && { message }) });

@@ -1,4 +1,4 @@
-/** A view of MCP Apps: what it offers to its host, and what it asks of it. */
+/** A view of MCP Apps: its offers to its host, and its requests. */
 import { AppChannel, RpcError, createPeer } from '@abp-bridge/rpc';
 import {
   AbpError,
@@ -13,7 +13,7 @@ import {
   textOf,
   whenAborted,
 } from 'abp-bridge/driver';
-import { callTool, progressOf, tellOutcomes } from './calls.js';
+import { callTool, progressOf, serveOutcomes } from './calls.js';
 import * as mcp from './protocol.js';
 
 /** @import { Transport } from 'abp-bridge/driver' */
@@ -21,10 +21,10 @@ import * as mcp from './protocol.js';
 /** @import { DisplayMode, HostContext } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
-/** Members of the host's context that are kept; with more, what the host adds is left out. */
+/** Members of the host's context that are kept; further members are dropped. */
 const MAX_CONTEXT = 256;
 
-/** The callbacks for what a host tells, by the notifications' short names. */
+/** The callbacks for the host's notifications, by the short names of these. */
 const EVENTS = /** @type {const} */ ({
   'tool-input': 'onToolInput',
   'tool-input-partial': 'onToolInputPartial',
@@ -55,46 +55,46 @@ const OPTIONS = {
 };
 
 /**
- * @typedef {object} ViewOptions What a view may be given.
- * @property {{ name: string, version: string }} app who the view is
- * @property {import('./tools.js').Tools} [tools] what it offers to its host, such as
- *   `toolsOf(expose(…))`
- * @property {DisplayMode[]} [displayModes] those that it can be shown in
- * @property {(params: { arguments?: any }) => void} [onToolInput] the arguments of the tool's call
- *   that the view is for. Register all that you need here: what a host tells right after the
- *   handshake is told once
- * @property {(params: { arguments?: any }) => void} [onToolInputPartial] the same, as far as they
- *   are known
- * @property {(result: any) => void} [onToolResult] the result of that call
- * @property {(params: { reason?: string }) => void} [onToolCancelled] that call was cancelled
- * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] the host's
- *   theme, size or language has changed
- * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the
- *   view, and waits for this
- * @property {(method: string, params: any) => void} [onNotification] others, such as
- *   `notifications/tools/list_changed` of the server
- * @property {boolean} [autoResize] whether the host is told the document's size (true)
- * @property {string} [stateKey] names what the view keeps; without it `_meta.viewUUID` of the
- *   tool's result does
- * @property {string[]} [origins] the exact origins that the page which embeds the view may have
- *   (any). Hosts in the web put a page of their own in between, of another origin
- * @property {number} [timeout] ms that the host has to answer (10000)
- * @property {Transport} [transport] leads to the host, in place of the window that embeds this
- *   page: for tests without a browser, and hosts that are not in the web. It is the view's from
+ * @typedef {object} ViewOptions Options of a view.
+ * @property {{ name: string, version: string }} app the view's name
+ * @property {import('./tools.js').Tools} [tools] offered to its host, such as `toolsOf(expose(…))`
+ * @property {DisplayMode[]} [displayModes] that the view supports
+ * @property {(params: { arguments?: any }) => void} [onToolInput] called with the arguments of the
+ *   tool's call that the view is for. Set all callbacks that you need here: notifications right
+ *   after the handshake are sent once
+ * @property {(params: { arguments?: any }) => void} [onToolInputPartial] called with partial
+ *   arguments
+ * @property {(result: any) => void} [onToolResult] called with the result of that call
+ * @property {(params: { reason?: string }) => void} [onToolCancelled] called when that call was
+ *   cancelled
+ * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] called when
+ *   the host's theme, size or language has changed
+ * @property {(params: { reason?: string }) => unknown} [onTeardown] called before the host removes
+ *   the view; the host waits for the result
+ * @property {(method: string, params: any) => void} [onNotification] called with other
+ *   notifications, such as `notifications/tools/list_changed` of the server
+ * @property {boolean} [autoResize] whether the document's size is sent to the host (true)
+ * @property {string} [stateKey] names the saved state; by default `_meta.viewUUID` of the tool's
+ *   result does
+ * @property {string[]} [origins] exact allowed origins of the page that embeds the view (any).
+ *   Hosts in the web put a page of their own in between, of another origin
+ * @property {number} [timeout] ms for the host to answer (10000)
+ * @property {Transport} [transport] connects to the host, instead of the window that embeds this
+ *   page: for tests without a browser, and hosts that are not in the web. The view owns it from
  *   then on
  * @property {AbortSignal} [signal] closes the view, also while it waits for the host
- * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is
- *   ours (`'frames'`)
- * @property {import('@abp-bridge/rpc').Limits} [limits] of requests that may be pending
- *   and how long messages may be
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also with a host of
+ *   this library (`'frames'`)
+ * @property {import('@abp-bridge/rpc').Limits} [limits] of pending requests and of the length of
+ *   messages
  */
 
 /**
- * Begins the conversation with the host that has opened this page. A page has one at a time: a
- * second call closes what the first has made.
+ * Begins the conversation with the host that embeds this page. A page has one at a time: a second
+ * call closes the first view.
  * @param {ViewOptions} options
- * @returns {Promise<View>} rejects with an AbpError: TIMEOUT where no host of MCP Apps answers,
- *   DISCONNECTED where the view was closed meanwhile; with the signal's reason where that has
+ * @returns {Promise<View>} rejects with an AbpError: TIMEOUT if no host of MCP Apps answers,
+ *   DISCONNECTED if the view was closed meanwhile; with the signal's reason if the signal has
  *   closed it
  */
 export async function createView(options) {
@@ -104,36 +104,36 @@ export async function createView(options) {
 }
 
 /**
- * The listeners that `view.on` takes.
+ * The listeners for `view.on`.
  * @typedef {Required<Pick<ViewOptions, typeof EVENTS[keyof typeof EVENTS] | 'onContextChange'
  *   | 'onNotification'>>} Listeners
  */
 
-/** The view of this page: another takes its place. @type {View | undefined} */
+/** The view of this page; a new one replaces it. @type {View | undefined} */
 let current;
 
-/** A view, as `createView` returns it: what it offers to its host, and what it asks of it. */
+/** A view, as `createView` returns it: its offers to its host, and its requests. */
 export class View {
   #peer;
   #options;
   #stopSize = () => {};
   /** @type {Map<string, Set<Function>>} */
   #listeners = new Map();
-  /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
-  #told = new Map();
+  /** The host's notifications on the call that the view is for. @type {Map<string, unknown>} */
+  #notifications = new Map();
   /**
-   * Before what runs is stopped with the page: the host is to hear that the view has gone, not that
-   * it was cancelled.
+   * Closes the view before running calls are stopped with the page: for the host, the view has
+   * gone, and was not cancelled.
    */
   #leave = (/** @type {PageTransitionEvent} */ { persisted }) => void (persisted || this.close());
   /** @type {string | undefined} */
   #key;
-  /** Who the host is. @type {{ name?: string, version?: string }} */
+  /** The host's name. @type {{ name?: string, version?: string }} */
   hostInfo = {};
-  /** What the host can do. @type {import('./protocol.js').Params} */
+  /** The host's capabilities. @type {import('./protocol.js').Params} */
   hostCapabilities = {};
   /**
-   * What the host says of itself and of this view: theme, locale, sizes and so on.
+   * The host's data on itself and on this view: theme, locale, sizes and so on.
    * @type {HostContext}
    */
   context = {};
@@ -159,7 +159,7 @@ export class View {
     this.#key = stateKey;
     const opened = transport ?? new AppChannel({ origins, upgrade });
     this.#peer = createPeer(opened, { dialect: 'mcp', limits });
-    /** Resolves when nothing is sent or heard any more, with why. */
+    /** Resolves when the connection has ended, with the reason. */
     this.closed = this.#peer.closed;
     void this.closed.then(() => this.#ended());
     void this.closed.then(whenAborted(signal, () => this.close()));
@@ -175,9 +175,9 @@ export class View {
       peer.onNotification(mcp.notification(name), (said) => {
         const params = copyRecord(said);
         if (name === 'tool-result') this.#key ??= textOf(getOwn(params._meta, 'viewUUID'));
-        if (name === 'tool-input') this.#told.delete('onToolInputPartial');
-        this.#told.set(callback, params);
-        this.#tell(callback, params);
+        if (name === 'tool-input') this.#notifications.delete('onToolInputPartial');
+        this.#notifications.set(callback, params);
+        this.#notifyListeners(callback, params);
       });
     }
     peer.onNotification(mcp.notification('host-context-changed'), (params) => {
@@ -185,23 +185,25 @@ export class View {
       const merged = { ...this.context, ...changes };
       if (Object.keys(merged).length > MAX_CONTEXT) return;
       this.context = merged;
-      this.#tell('onContextChange', changes, merged);
+      this.#notifyListeners('onContextChange', changes, merged);
     });
-    peer.onNotification('*', (params, { method }) => this.#tell('onNotification', method, params));
+    peer.onNotification('*', (params, { method }) =>
+      this.#notifyListeners('onNotification', method, params),
+    );
     peer.handle('ui/resource-teardown', async (params) => {
       this.#stopSize();
       const why = textOf(getOwn(params, 'reason')) ?? 'The host removed the view';
-      // What runs is stopped while the view saves what it has. The host waits for both, whatever
-      // they come to.
+      // Running calls are stopped while the view saves its data. The host waits for both, whether
+      // they succeed or not.
       const saved = invokeReportingErrors(onTeardown, copyRecord(params));
       await Promise.allSettled([tools?.close(why), saved]);
-      // The calls' answers go before this one, after which the host hears nothing.
+      // The calls' answers go before this one, after which the host receives nothing.
       await new Promise((resolve) => inAnotherTurn(() => resolve(undefined)));
       return {};
     });
     if (!tools) return;
     peer.handle('tools/list', () => ({ tools: tools.list() }));
-    tellOutcomes(peer);
+    serveOutcomes(peer);
     peer.handle('tools/call', (params, context) => {
       const { signal } = context;
       const asked = { signal, whole: this.isOurs, progress: progressOf(context) };
@@ -252,23 +254,23 @@ export class View {
   }
 
   /**
-   * Whether the host is made with this library: it tells what becomes of a cancelled call, and
-   * keeps state.
+   * True if the host is of this library: it reports what becomes of a cancelled call, and keeps
+   * state.
    */
   get isOurs() {
     return mcp.knows(this.hostCapabilities, mcp.OUTCOME);
   }
 
-  /** Counts of what is pending and what was dropped, for debugging. */
+  /** Counters of pending and dropped messages, for debugging. */
   get counters() {
     return this.#peer.counters;
   }
 
   /**
-   * Adds a listener for what the host tells, beside those of the options and others.
+   * Adds a listener for the host's notifications, beside those of the options and others.
    * @template {keyof Listeners} E
-   * @param {E} event a name as in the options, such as `'onToolResult'`. What the host has told of
-   *   the view's call already is told again to this one
+   * @param {E} event a name as in the options, such as `'onToolResult'`. Earlier notifications on
+   *   the view's call are repeated for this listener
    * @param {Listeners[E]} listener
    * @returns {() => void} removes it
    */
@@ -278,8 +280,8 @@ export class View {
     this.#listeners.set(event, listeners.add(listener));
     const tellAgain = () =>
       listeners.has(listener) &&
-      invokeReportingErrors(/** @type {any} */ (listener), this.#told.get(event));
-    if (this.#told.has(event)) queueMicrotask(tellAgain);
+      invokeReportingErrors(/** @type {any} */ (listener), this.#notifications.get(event));
+    if (this.#notifications.has(event)) queueMicrotask(tellAgain);
     return () => void listeners.delete(listener);
   }
 
@@ -287,20 +289,20 @@ export class View {
    * @param {keyof Listeners} event
    * @param {unknown[]} told
    */
-  #tell(event, ...told) {
+  #notifyListeners(event, ...told) {
     for (const listener of [this.#options[event], ...(this.#listeners.get(event) ?? [])])
       invokeReportingErrors(/** @type {any} */ (listener), ...told);
   }
 
-  /** Applies the host's theme, variables and fonts to the document, as they are now. */
+  /** Applies the host's present theme, variables and fonts to the document. */
   applyStyles() {
     applyStyles(this.context);
   }
 
-  // --- What a view asks of its host --------------------------------------------------------------
+  // --- Requests of a view ------------------------------------------------------------------------
 
   /**
-   * Any request.
+   * Sends any request.
    * @param {string} method
    * @param {unknown} [params]
    * @param {RequestOptions} [options]
@@ -311,7 +313,7 @@ export class View {
   }
 
   /**
-   * Any notification. A host that is gone is told nothing, and that is no error.
+   * Sends any notification. If the host is gone, nothing is sent, and there is no error.
    * @param {string} method
    * @param {unknown} [params]
    */
@@ -320,14 +322,14 @@ export class View {
   }
 
   /**
-   * Calls a tool of the server that the view is from.
+   * Calls a tool of the view's server.
    * @param {string} name
    * @param {object} [args]
    * @param {import('./calls.js').ToolOptions} [options]
-   * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an
-   *   {@link RpcError} when the call was refused, or cancelled: then its name is `AbortError` or
-   *   `TimeoutError`, and `data` says what became of the work, `{ outcome, report }`: `'unknown'`
-   *   where the host does not tell
+   * @returns {Promise<any>} MCP's result: that of a tool that failed has `isError`. Rejects with an
+   *   {@link RpcError} when the call was rejected, or cancelled: then its name is `AbortError` or
+   *   `TimeoutError`, and `data` is what became of the work, `{ outcome, report }`: `'unknown'` if
+   *   the host does not report it
    */
   callTool(name, args = {}, options = {}) {
     return callTool(this.#peer, { name, arguments: args }, options, this.isOurs);
@@ -344,7 +346,7 @@ export class View {
   }
 
   /**
-   * Says something in the conversation, as the user.
+   * Adds a message to the conversation, as the user.
    * @param {string | unknown[]} content a text, or MCP's blocks
    * @param {RequestOptions} [options]
    */
@@ -363,7 +365,7 @@ export class View {
   }
 
   /**
-   * Hands files to the user.
+   * Offers files to the user for download.
    * @param {unknown[]} contents MCP's blocks: `resource` or `resource_link`
    * @param {RequestOptions} [options]
    */
@@ -372,7 +374,7 @@ export class View {
   }
 
   /**
-   * Replaces what the model knows of the view at its next turn.
+   * Replaces the view's context for the model's next turn.
    * @param {{ content?: unknown[], structuredContent?: object }} context
    * @param {RequestOptions} [options]
    */
@@ -381,8 +383,7 @@ export class View {
   }
 
   /**
-   * Asks for what has no result but that it was done. The host may refuse by an error or in a
-   * result.
+   * Sends a request without a result. The host may refuse by an error or in a result.
    * @param {string} method
    * @param {object} params
    * @param {RequestOptions} [options]
@@ -394,10 +395,10 @@ export class View {
   }
 
   /**
-   * Asks to be shown in another way. A host that says which ways it has is not asked for another.
+   * Requests another display mode. If the host has listed its modes, no other is requested.
    * @param {DisplayMode} mode
    * @param {RequestOptions} [options]
-   * @returns {Promise<DisplayMode>} the one that holds now, which may be another
+   * @returns {Promise<DisplayMode>} the new mode, which may be another
    */
   async requestDisplayMode(mode, options) {
     const { displayMode = 'inline', availableDisplayModes: theirs } = this.context;
@@ -407,7 +408,7 @@ export class View {
   }
 
   /**
-   * Asks the host's model.
+   * Sends a request to the host's model.
    * @param {unknown} params of MCP's `sampling/createMessage`
    * @param {RequestOptions} [options]
    * @returns {Promise<any>}
@@ -431,7 +432,7 @@ export class View {
   }
 
   /**
-   * Tells the host the size of the view.
+   * Sends the size of the view to the host.
    * @param {{ width?: number, height?: number }} size in CSS pixels
    */
   resize(size) {
@@ -444,17 +445,16 @@ export class View {
   }
 
   /**
-   * Tells the host to read the list of tools again: some have become available, or are not any
-   * more.
+   * Asks the host to read the list of tools again, after some have become available or unavailable.
    */
   toolsChanged() {
     this.notify('notifications/tools/list_changed');
   }
 
-  // --- What outlives the view --------------------------------------------------------------------
+  // --- State that outlives the view --------------------------------------------------------------
 
   /**
-   * What `saveState` was given when the view was there before.
+   * The value of the last `saveState`, also of an earlier view.
    * @returns {Promise<any>} undefined if nothing was saved
    */
   async loadState() {
@@ -465,10 +465,10 @@ export class View {
   }
 
   /**
-   * Keeps something until the view is there again: with the host, where that is ours, or else in
-   * the browser's storage, which many hosts give to a view for as long as the conversation lasts.
+   * Saves a value until the view is opened again: with a host of this library, or else in the
+   * browser's storage, which many hosts keep for a view for as long as the conversation lasts.
    * @param {unknown} state
-   * @returns {Promise<void>} rejects where nothing can be kept
+   * @returns {Promise<void>} rejects if nothing can be saved
    */
   async saveState(state) {
     if (mcp.knows(this.hostCapabilities, mcp.STATE)) await this.request(mcp.STATE, { state });
@@ -481,7 +481,7 @@ export class View {
     throw new AbpError('PRECONDITION_FAILED', `The state needs a name: ${why}`);
   }
 
-  /** Ends the conversation: what is pending rejects, and what runs is stopped. */
+  /** Ends the conversation: pending requests reject, and running calls are stopped. */
   close() {
     this.#peer.close();
   }
@@ -513,7 +513,7 @@ export function applyStyles(context, page = document) {
 }
 
 /**
- * Tells the size of the document, at first and whenever it changes.
+ * Calls `tell` with the size of the document, at first and after each change.
  * @param {(size: { width: number, height: number }) => void} tell
  * @returns {() => void} stops it
  */
@@ -523,7 +523,7 @@ function observeSize(tell) {
   let request = 0;
   const measure = () => {
     request = 0;
-    // As high as it would be if its frame set no height: a frame that has grown would never shrink
+    // Measure the height without that of the frame: a frame that has grown would never shrink
     // again.
     const { height: before } = root.style;
     root.style.height = 'max-content';

@@ -53,7 +53,7 @@ function linkedTransport(linked) {
   return transport;
 }
 
-/** Two of our peers; what calls one from the other. */
+/** Two of our peers; the function calls one from the other. */
 function ours(dialect, a, b, method) {
   const caller = createPeer(a, { dialect });
   const callee = createPeer(b, { dialect });
@@ -123,14 +123,14 @@ const PAIRS = {
   },
 };
 
-/** ms for so many calls, one after the other. */
+/** ms for a number of calls, one after the other. */
 async function oneAtATime({ call }, count) {
   const began = performance.now();
   for (let i = 0; i < count; i++) await call({ i });
   return performance.now() - began;
 }
 
-/** ms for so many calls at once. */
+/** ms for a number of calls at once. */
 async function inFlight({ call }, count) {
   const began = performance.now();
   await Promise.all(Array.from({ length: count }, (_, i) => call({ i })));

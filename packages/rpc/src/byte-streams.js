@@ -2,10 +2,10 @@
  * Streams of bytes: a process's standard input and output, a socket, or anything else with web or
  * Node streams. Each message is JSON text in UTF-8, framed by lines or by `Content-Length`.
  *
- * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are not
- * UTF-8, text that is not JSON, a header without a length, more than `maxMessage` bytes) is
- * reported to `onUnreadable` and skipped; reading continues after it. When the readable stream
- * ends, the other side is gone.
+ * Nothing is read before `onMessage` is set. Input that is not a message (bytes that are not UTF-8,
+ * text that is not JSON, a header without a length, more than `maxMessage` bytes) is reported to
+ * `onUnreadable` and skipped; reading continues after it. When the readable stream ends, the other
+ * side is gone.
  */
 import {
   MAX_MESSAGES_PER_TURN,
@@ -23,7 +23,7 @@ import { BLANK, HeaderFraming, LineFraming } from './framing.js';
 /** @import { Feature, Transport } from 'abp-bridge/driver' */
 
 /**
- * @typedef {object} NodeReadable What we use of `stream.Readable`.
+ * @typedef {object} NodeReadable The used part of `stream.Readable`.
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
  * @property {() => unknown} destroy
  * @property {() => unknown} [pause]
@@ -31,7 +31,7 @@ import { BLANK, HeaderFraming, LineFraming } from './framing.js';
  */
 
 /**
- * @typedef {object} NodeWritable What we use of `stream.Writable`.
+ * @typedef {object} NodeWritable The used part of `stream.Writable`.
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
  * @property {(bytes: Uint8Array, done: (error?: Error | null) => void) => unknown} write
  * @property {(then: () => void) => unknown} end
@@ -45,11 +45,11 @@ import { BLANK, HeaderFraming, LineFraming } from './framing.js';
  */
 
 /**
- * @typedef {object} StreamOptions How messages are read from and written to byte streams.
- * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped
- *   when they arrive, and refused by `post`
+ * @typedef {object} StreamOptions Limits of byte streams.
+ * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped on
+ *   arrival, and rejected by `post`
  * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB):
- *   with more, the connection is closed
+ *   above it, the connection is closed
  */
 
 /** @type {import('abp-bridge/driver').Kinds<StreamOptions>} */
@@ -57,7 +57,7 @@ const OPTIONS = { maxBacklog: 'a number', maxMessage: 'a number' };
 
 /**
  * One message a line: ACP, and MCP over stdio.
- * @param {Streams} streams what to read and write
+ * @param {Streams} streams to read and write
  * @param {StreamOptions} [options]
  * @returns {Transport}
  */
@@ -66,7 +66,7 @@ export const lineTransport = (streams, options) =>
 
 /**
  * Messages after a `Content-Length` header: LSP.
- * @param {Streams} streams what to read and write
+ * @param {Streams} streams to read and write
  * @param {StreamOptions} [options]
  * @returns {Transport}
  */
@@ -76,7 +76,7 @@ export const headerTransport = (streams, options) =>
 /** Bytes that are not UTF-8 are an error: if they were replaced, two ids could become the same. */
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
-/** Bytes that wait to be read by the other side, of which whoever can wait does not make more. */
+/** Bytes of backlog above which senders that can wait do so. */
 const ENOUGH_BACKLOG = 2 ** 18;
 
 class StreamTransport extends Receiver {
@@ -85,17 +85,17 @@ class StreamTransport extends Receiver {
   /** @type {Transport['onEnd']} */
   onEnd = undefined;
   #started = false;
-  /** Whether what has come is being read, or will be in a later turn. */
+  /** True if input is being read, or will be in a later turn. */
   #reading = false;
   /** How the stream ended, if it has. @type {{ cause?: unknown } | undefined} */
   #ending;
-  /** Whether all that the other side said was read. */
+  /** True if all input of the other side was read. */
   #finished = false;
-  /** What was posted in this turn, for a single write. @type {Uint8Array[]} */
+  /** Messages of this turn, for a single write. @type {Uint8Array[]} */
   #outgoing = [];
   /** Bytes that were posted and that the other side has not read. */
   #backlog = 0;
-  /** Those who wait until the other side has read. @type {(() => void)[]} */
+  /** Resolve when the other side has read. @type {(() => void)[]} */
   #waiting = [];
 
   /**
@@ -114,7 +114,10 @@ class StreamTransport extends Receiver {
     const failed = (/** @type {unknown} */ cause) => this.#failed(cause);
     this.sink = sinkOf(writable, failed, () => this.#sinkClosed());
     const { allowHalfOpen } = /** @type {{ allowHalfOpen?: boolean }} */ (writable);
-    /** Whether the writable stays open when the readable ends: a socket is both, and says so. */
+    /**
+     * True if the writable stays open when the readable ends: a socket is both, and has an option
+     * for it.
+     */
     this.mayOutlive = allowHalfOpen !== false || /** @type {unknown} */ (readable) !== writable;
   }
 
@@ -132,7 +135,7 @@ class StreamTransport extends Receiver {
     this.#backlog += lengthOf(pieces);
     if (this.#backlog > this.maxBacklog) {
       const why = new Error(`the other side has not read ${this.#backlog} bytes`);
-      // Not now: whoever posts is in the middle of something.
+      // In a later turn, so that the caller of `post` is not interrupted.
       return queueMicrotask(() => this.#failed(why));
     }
     if (!this.#outgoing.length) queueMicrotask(() => this.#flush());
@@ -202,7 +205,7 @@ class StreamTransport extends Receiver {
     this.#read();
   }
 
-  /** Reads what has come, as much as one turn allows, and then the end. */
+  /** Reads the available input, as much as one turn allows, and then the end. */
   #read() {
     if (this.#reading) return;
     this.#reading = true;
@@ -237,7 +240,7 @@ class StreamTransport extends Receiver {
     this.receive(message);
   }
 
-  /** All that has come was read: was that the end? */
+  /** Call this when all available input was read: handles the end, if it has come. */
   #finish() {
     const ending = this.#ending;
     if (!ending || this.stopped || this.#finished) return;
@@ -250,7 +253,7 @@ class StreamTransport extends Receiver {
     this.deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
   }
 
-  /** The writable was closed. While the other side still speaks, that is not its end. */
+  /** The writable was closed. While the other side still sends, that is not its end. */
   #sinkClosed() {
     if (this.stopped || !this.#finished) return;
     this.lose();
@@ -284,8 +287,8 @@ function joined(pieces) {
 }
 
 /**
- * A readable stream, of Node or of the web: gives its chunks to what `start` is given, unless it is
- * paused.
+ * A readable stream, of Node or of the web: passes its chunks to the function given to `start`,
+ * unless it is paused.
  * @param {any} readable
  * @param {(ending: { cause?: unknown }) => void} ended called at its end, perhaps several times:
  *   the first counts
@@ -347,7 +350,7 @@ function sinkOf(writable, failed, closed) {
         ),
       /** Closes after everything was written. */
       end: (/** @type {() => void} */ then) => void writable.end(then),
-      /** Whether what is written can arrive, as far as is known. */
+      /** True if written data can arrive, as far as is known. */
       isOpen: () => writable.writable !== false,
       destroy: () => void writable.destroy(),
     };

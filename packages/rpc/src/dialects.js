@@ -1,66 +1,68 @@
 /**
- * How dialects shape payloads, which never reach the core: where progress is, and what an empty
- * result is. The decisions of each dialect are a row in src/rpc.c.
+ * The payloads of each dialect, which never reach the core: the place of progress, and an empty
+ * result. The decisions of each dialect are a row in src/rpc.c.
  */
 import { copyRecord, getOwn, tell, textOf } from 'abp-bridge/driver';
 import * as rpc from './rpc-boundary.js';
 
 /**
- * @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the
- *   option that takes it
+ * @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind a kind of report, named after its
+ *   option
  */
 /** @typedef {{ id: unknown, kind: Kind, info: any }} Reported progress as it was received */
 
 /**
- * @typedef {object} Progress How a dialect reports progress.
+ * @typedef {object} Progress The form of a dialect's progress.
  * @property {string} method of the notification
  * @property {(params: any, id: number, options: Partial<Record<Kind | 'resetTimeoutOnProgress',
- *   unknown>>) => unknown} ask the params of a request that wants what there are options for
- * @property {(params: unknown, kind: Kind) => unknown} wanted the token in a request's params, or
- *   undefined
- * @property {(token: unknown, info: any, request: { lastProgress: number, method: string })
- *   => object | undefined} write the notification's params, or undefined if there is nothing new to
- *   say
- * @property {(params: unknown) => Reported} read `id` is that of the request which asked, as
- *   the token has it; undefined if no request of this side made the token
+ *   unknown>>) => unknown} ask returns the params of a request with the reports requested by these
+ *   options
+ * @property {(params: unknown, kind: Kind) => unknown} wanted returns the token in a request's
+ *   params, or undefined
+ * @property {(token: unknown, info: any, request: { lastProgress: number, method: string }) =>
+ *   object | undefined} write returns the notification's params, or undefined if there is nothing
+ *   new
+ * @property {(params: unknown) => Reported} read reads a notification; `id` is that of the request,
+ *   according to the token; undefined if no request of this side made the token
  */
 
 /**
- * @typedef {object} Dialect How a protocol on JSON-RPC names its cancels, progress and errors.
+ * @typedef {object} Dialect The form of cancels, progress and errors of a protocol on JSON-RPC.
  * @property {rpc.Dialect} number
  * @property {Progress} [progress]
  * @property {boolean} [tasks] whether an answer may be a task that goes on
- * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered where nobody
- *   handles them
+ * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered even without
+ *   a handler
  * @property {unknown} nothing the result of a handler that returns nothing
- * @property {(fault: rpc.RpcError, method: string | undefined, received: unknown)
- *   => { message?: string, data?: unknown }} [explain] what the error that refuses a request, or
- *   what is no message, says, as the dialect's own SDK would say it
- * @property {(result: unknown) => boolean} [needsInput] whether a result says that the other side
- *   needs something first
- * @property {(method: string, params: unknown) => Reported} [tagged] a notification that belongs to
- *   a subscription, if it does: `id` is that of its request
+ * @property {(fault: rpc.RpcError, method: string | undefined, received: unknown) => { message?:
+ *   string, data?: unknown }} [explain] the message and data of an error for a rejected request or
+ *   an invalid message, as in the dialect's own SDK
+ * @property {(result: unknown) => boolean} [needsInput] whether a result requests input of this
+ *   side first
+ * @property {(method: string, params: unknown) => Reported} [tagged] reads a notification of a
+ *   subscription: `id` is that of its request
  * @property {(id: unknown) => object} [closes] the result of a subscription that is open when its
  *   side closes
- * @property {boolean} [tells] whether errors say in their data what became of the work
- * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was
- *   cancelled
+ * @property {boolean} [tells] whether errors have the outcome of the work in their data
+ * @property {(id: unknown) => unknown} [cancelled] further data of the error for a cancelled
+ *   request
  * @property {ReadonlyMap<string, object>} [stopped] by method: the result of a request that was
- *   stopped by the name of what it belongs to
- * @property {(result: unknown) => boolean} [saysStopped] whether a result says that
+ *   stopped by its name
+ * @property {(result: unknown) => boolean} [saysStopped] whether a result is that of a stopped
+ *   request
  */
 
 /** Names the subscription that a message of MCP belongs to. */
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /**
- * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP
- * only who receives progress makes them.
+ * LSP servers make tokens, too, and use small numbers: ours must differ from those. In MCP only the
+ * receiver of progress makes tokens.
  */
 const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 
 /**
- * A token in a request, if it is one: a text or an integer.
+ * A token in a request, if valid: a string or an integer.
  * @param {unknown} token
  */
 export const tokenOf = (token) =>

@@ -1,6 +1,5 @@
 /**
- * JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers
- * throw.
+ * JSON-RPC's errors: the class with which peers reject, and error objects made from thrown values.
  */
 import { getOwn, safely, toErrorObject as readThrown } from 'abp-bridge/driver';
 
@@ -10,9 +9,9 @@ export const INVALID_PARAMS = -32602;
 export const INTERNAL_ERROR = -32603;
 
 /**
- * The one error class of JSON-RPC peers. Throw one from a handler to choose what the other side
- * sees. `name` is `AbortError` when this side cancelled the request, `TimeoutError` when its clock
- * did; `cause` is then the error that the request was answered with, if it was.
+ * The one error class of JSON-RPC peers. Throw one from a handler to choose the error that the
+ * other side gets. `name` is `AbortError` when this side cancelled the request, `TimeoutError` when
+ * its timeout did; `cause` is then the error in the answer to the request, if there was one.
  */
 export class RpcError extends Error {
   /**
@@ -29,7 +28,7 @@ export class RpcError extends Error {
   }
 
   /**
-   * The error that a response carries. One that cannot be read is an invalid response.
+   * The error of a response. An unreadable one becomes an error for an invalid response.
    * @param {unknown} error
    */
   static from(error) {
@@ -46,8 +45,8 @@ export class RpcError extends Error {
 }
 
 /**
- * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind,
- * else an internal error with its words.
+ * The error object for any value that a handler threw: its own code, if it has one of JSON-RPC's
+ * kind, else an internal error with its message.
  * @param {any} thrown
  * @returns {{ code: number, message: string, data?: unknown }}
  */
@@ -57,8 +56,8 @@ export function toErrorObject(thrown) {
     () => {
       // A DOMException's code is a number, too, and means something else.
       if (!Number.isInteger(thrown?.code) || thrown instanceof DOMException) {
-        // What its author does not know, such as a pool whose worker died, the core does not know
-        // better.
+        // An outcome that the thrower does not know, for example since a pool's worker died, is not
+        // known to the core, either.
         const unknown = thrown?.outcome === 'unknown' && { data: { outcome: 'unknown' } };
         return { code: INTERNAL_ERROR, message, ...unknown };
       }
@@ -70,7 +69,7 @@ export function toErrorObject(thrown) {
 }
 
 /**
- * Whether what a handler threw says that its request was cancelled.
+ * True if a thrown value means that the request was cancelled.
  * @param {any} thrown
  * @param {number} cancelled the dialect's code for it
  */

@@ -1,8 +1,8 @@
 /**
- * Finds messages in a stream of bytes, in linear time however they are cut into chunks. `push`
- * gives a chunk, and `next` takes what was found: the bytes of a message, which are valid until the
- * next `push`; an error for a piece that is no message, after which reading goes on; or undefined
- * once it needs another chunk. No more is kept than one message of the allowed length.
+ * Finds messages in a stream of bytes, in linear time for any chunks. `push` adds a chunk, and
+ * `next` returns the bytes of a message, which are valid until the next `push`; an error for a
+ * piece that is not a message, after which reading goes on; or undefined if another chunk is
+ * needed. At most one message of the allowed length is kept.
  */
 import { AbpError } from 'abp-bridge/driver';
 
@@ -11,7 +11,7 @@ const LF = 10;
 const NEWLINE = Uint8Array.of(LF);
 /** JSON's white space. */
 const BLANKS = [CR, LF, 32, 9];
-/** A line that is no message: it is blank, or the end of one that was skipped. */
+/** A line without a message: it is blank, or the end of one that was skipped. */
 export const BLANK = new Uint8Array(0);
 /**
  * Bytes of a header block that are kept. Anything longer is not a header block, so only its end is
@@ -19,21 +19,21 @@ export const BLANK = new Uint8Array(0);
  */
 const MAX_HEADER_BYTES = 8192;
 
-/** The header that counts: alone on its line, or after the remainder of a JSON text. */
+/** A valid header: alone on its line, or after the remainder of a JSON text. */
 const HEADER = /^(?:.*[\]}])?content-length:(.*)$/i;
-/** Any text may precede it where a body was skipped. */
+/** After a skipped body, any text may precede it. */
 const HEADER_AFTER_SKIPPED = /^.*content-length:(.*)$/i;
 
 const encoder = new TextEncoder();
 
 class Framing {
-  /** What was not taken yet begins at `#at` and ends at `#end`. @type {Uint8Array} */
+  /** The remaining bytes are from `#at` to `#end`. @type {Uint8Array} */
   #bytes = BLANK;
   #at = 0;
   #end = 0;
-  /** How many bytes of it were searched in vain. */
+  /** Number of remaining bytes that were searched already. */
   searched = 0;
-  /** Whether a message that is too long is being skipped. */
+  /** True if a message that is too long is being skipped. */
   skipping = false;
 
   /** @param {number} limit bytes that a message may have */
@@ -41,13 +41,13 @@ class Framing {
     this.limit = limit;
   }
 
-  /** What was not taken yet. */
+  /** The remaining bytes. */
   get rest() {
     return this.#bytes.subarray(this.#at, this.#end);
   }
 
   /**
-   * It is not copied if all that came before was taken.
+   * A chunk is not copied if no bytes remain before it.
    * @param {Uint8Array} chunk
    */
   push(chunk) {
@@ -56,8 +56,7 @@ class Framing {
       this.#bytes = chunk;
       this.#at = this.#end = 0;
     } else if (this.#end + chunk.length > this.#bytes.length) {
-      // Twice as much as there is: chunks may be single bytes, and many wait if their source cannot
-      // pause.
+      // Twice the need: chunks may be single bytes, and many wait if their source cannot pause.
       this.#bytes = new Uint8Array(rest.length + Math.max(rest.length, chunk.length));
       this.#bytes.set(rest);
       this.#at = 0;
@@ -68,9 +67,9 @@ class Framing {
   }
 
   /**
-   * Takes what comes next.
+   * Takes the next bytes.
    * @param {number} length
-   * @param {number} [searched] how much of what is left was searched in vain
+   * @param {number} [searched] number of remaining bytes that were searched already
    */
   take(length, searched = 0) {
     const taken = this.rest.subarray(0, length);
@@ -84,7 +83,7 @@ class Framing {
     return taken;
   }
 
-  /** From now on the message is skipped. */
+  /** Skips the message from now on. */
   tooLong() {
     this.skipping = true;
     const why = `A message of more than ${this.limit} bytes was received and skipped`;
@@ -115,7 +114,7 @@ export class LineFraming extends Framing {
     return line.some((byte) => !BLANKS.includes(byte)) ? line : BLANK;
   }
 
-  /** The stream has ended. The last line needs no line end. */
+  /** Call this at the end of the stream. The last line needs no line end. */
   end() {
     this.push(NEWLINE);
     return this.next();
@@ -123,12 +122,12 @@ export class LineFraming extends Framing {
 }
 
 /**
- * A message after a block of headers, as in LSP. What follows a block without a usable
- * `Content-Length`, or a body that is too long, is searched for the next block. No text within JSON
- * can look like a block, because line ends are escaped there.
+ * A message after a block of headers, as in LSP. The input after a block without a usable
+ * `Content-Length`, or after a body that is too long, is searched for the next block. JSON text
+ * cannot look like a block, because line ends are escaped there.
  */
 export class HeaderFraming extends Framing {
-  /** Bytes that the body has, once that is known. @type {number | undefined} */
+  /** Bytes of the body, once known. @type {number | undefined} */
   #length;
 
   /**
@@ -153,14 +152,14 @@ export class HeaderFraming extends Framing {
     return body;
   }
 
-  /** The stream has ended. */
+  /** Call this at the end of the stream. */
   end() {
     return this.rest.length || this.#length !== undefined
       ? new AbpError('PARSE_ERROR', 'The stream ended in the middle of a message')
       : undefined;
   }
 
-  /** Takes a block of headers, if it has come to its end. */
+  /** Takes a block of headers, if it is complete. */
   #block() {
     const { rest } = this;
     for (let at = this.searched; (at = rest.indexOf(LF, at)) >= 0; at++)
@@ -172,7 +171,7 @@ export class HeaderFraming extends Framing {
   }
 
   /**
-   * How long the body is, or what is wrong.
+   * The length of the body, or an error.
    * @param {Uint8Array} block
    */
   #lengthIn(block) {

@@ -8,14 +8,14 @@ import { RpcError } from './errors.js';
  *   side's own error
  */
 
-/** The reasons that the platform gives to signals. */
+/** The default reasons of the platform's signals. */
 const PLATFORMS = new Map([
   ['AbortError', rpc.RPC_CANCELLED],
   ['TimeoutError', rpc.RPC_TIMEOUT],
 ]);
 
 /**
- * What became of the work, in the words of the other side if it has any.
+ * The outcome of the work, as reported by the other side, if it was.
  * @param {abp.Fate} fate
  * @param {unknown} told
  */
@@ -27,8 +27,8 @@ function became(fate, told) {
 }
 
 /**
- * What asks for progress, or for parts. A timeout is begun anew by progress alone, of which nobody
- * else may want to hear.
+ * Options that request progress, or parts. Progress also restarts a timeout, for which no callback
+ * is needed.
  */
 const ASKING = /** @type {const} */ (['onProgress', 'onPartialResult', 'resetTimeoutOnProgress']);
 
@@ -38,7 +38,7 @@ export class MadeCall {
   handle = 0;
   /** Its id on the wire, once it is sent. */
   number = 0;
-  /** What it belongs to, by whose name it can be stopped. @type {unknown} */
+  /** The name by which it can be stopped. @type {unknown} */
   name = undefined;
 
   /**
@@ -51,7 +51,7 @@ export class MadeCall {
    */
   constructor(peer, resolve, reject, method, params, options) {
     this.signal = options.signal;
-    /** How the dialect asks for progress or parts, if they are wanted. */
+    /** The dialect's form of requesting progress or parts, if requested. */
     this.asks = ASKING.some((name) => options[name]) ? peer.dialect.progress : undefined;
     this.peer = peer;
     this.resolve = resolve;
@@ -61,7 +61,7 @@ export class MadeCall {
     this.options = options;
   }
 
-  /** The signal has fired. */
+  /** Called when the signal has fired. */
   handleEvent() {
     this.peer.cancel(this.handle, reasonText(this.signal?.reason));
   }
@@ -69,8 +69,8 @@ export class MadeCall {
   /**
    * @param {abp.Outcome} outcome
    * @param {Answer | undefined} answer the other side's, if it settles the call
-   * @param {number | undefined} timeout the one that passed, in ms
-   * @param {abp.Fate} fate what became of its work, unless the other side says it
+   * @param {number | undefined} timeout that has passed, in ms
+   * @param {abp.Fate} fate the outcome of its work, unless the other side reports it
    */
   settle(outcome, answer, timeout, fate) {
     if (answer && 'thrown' in answer) return this.fail(answer.thrown);
@@ -105,7 +105,7 @@ export class MadeCall {
   }
 
   /**
-   * It is over with an error, its own or that of the core.
+   * Ends it with an error, its own or that of the core.
    * @param {unknown} error
    */
   fail(error) {

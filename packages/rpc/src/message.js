@@ -1,4 +1,4 @@
-/** JSON-RPC's messages: made, taken apart, and in batches. */
+/** Makes and reads JSON-RPC's messages, and batches of them. */
 import { getOwn, isObject, reasonText, warn } from 'abp-bridge/driver';
 import { INTERNAL_ERROR } from './errors.js';
 import * as rpc from './rpc-boundary.js';
@@ -7,7 +7,7 @@ import * as rpc from './rpc-boundary.js';
 const ANSWERS = ['id', 'result', 'error'];
 
 /**
- * Reads a message. Returns what it says, or an error if it is not a message. Throws if a getter
+ * Reads a message. Returns its members, or an error if it is not a message. Throws if a getter
  * throws.
  * @param {unknown} received
  * @param {boolean} unversioned whether `jsonrpc` may be missing
@@ -41,7 +41,7 @@ export const message = ({ id, method, params }) => ({
 });
 
 /**
- * Whether something is a message, or a batch of them: a window has other traffic, too.
+ * True if something is a message, or a batch of them: a window has other traffic, too.
  * @param {unknown} data
  */
 export const isMessage = (data) =>
@@ -56,7 +56,7 @@ export const MAX_BATCH = 1024;
  */
 export class Batch {
   /**
-   * Who may still add an answer: its calls and, while it is being read, itself.
+   * Those that may still add an answer: its calls and, while it is being read, itself.
    * @type {Set<unknown>}
    */
   open = new Set([this]);
@@ -70,7 +70,7 @@ export class Batch {
   }
 
   /**
-   * A call has an answer, or will not get one; or the batch was read.
+   * Call this when a call has its answer, or will not get one; or when the batch was read.
    * @param {unknown} call
    * @param {object} [answer]
    */
@@ -82,8 +82,8 @@ export class Batch {
 }
 
 /**
- * A message could not be sent although `post` had accepted it: a request is answered in the other
- * side's place, an answer replaced by an error.
+ * Handles a message that could not be sent although `post` had accepted it: answers a request in
+ * the other side's place, and replaces an answer by an error.
  * @param {unknown} message
  * @param {unknown} cause
  * @param {import('abp-bridge/driver').Receiver

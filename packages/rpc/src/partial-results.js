@@ -1,6 +1,6 @@
 /**
  * Results that a handler makes part by part: LSP's partial results, joined for callers that did not
- * ask for parts.
+ * request parts.
  */
 import { Collection, Iteration, abortError, breathe, getOwn, isRecord } from 'abp-bridge/driver';
 
@@ -10,7 +10,7 @@ export { Iteration };
  * Sends all parts of a call's result, or joins them. Returns the result.
  * @param {import('./peer.js').Peer} peer
  * @param {import('./received-call.js').ReceivedCall} call
- * @param {Iteration} iteration of what its handler returned
+ * @param {Iteration} iteration of the handler's return value
  */
 export async function resultOfParts(peer, call, iteration) {
   const wanted = peer.dialect.progress?.wanted(call.params, 'onPartialResult');
@@ -23,18 +23,18 @@ export async function resultOfParts(peer, call, iteration) {
     await breathe();
   });
   if (!returned) throw abortError(call.reason);
-  // What it returns in spite of a cancel is its result, as with any handler; of nothing, its parts
-  // are none.
+  // A value returned in spite of a cancel is its result, as with any handler; without a value, the
+  // parts are dropped.
   const isLate = call.aborted && value === undefined;
   return collection && !isLate ? joinParts(collection.chunks, value) : value;
 }
 
 /**
- * The result that parts are together, as LSP appends them: lists one after the other, objects
- * member by member. If they cannot be joined, what the handler returned or, if that is nothing, the
- * list of the parts.
+ * Joins parts to a result, as LSP appends them: lists one after the other, objects member by
+ * member. If they cannot be joined, the result is the handler's return value or, if there is none,
+ * the list of the parts.
  * @param {unknown[]} parts
- * @param {unknown} last what the handler returned
+ * @param {unknown} last the handler's return value
  */
 function joinParts(parts, last) {
   if (!parts.length) return last;
@@ -44,7 +44,7 @@ function joinParts(parts, last) {
 }
 
 /**
- * Appends a part to what is there, with the lists and objects in it. False if it cannot be.
+ * Appends a part, with the lists and objects in it. Returns false if that is impossible.
  * @param {any} whole
  * @param {unknown} part
  */

@@ -1,6 +1,6 @@
 /**
- * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the
- * core's actions say. Nothing here decides what happens to a call.
+ * One side of a JSON-RPC connection: reads messages, passes them to the core, and performs the
+ * core's actions. Nothing here decides what happens to a call.
  */
 import {
   Machine,
@@ -32,51 +32,51 @@ import { RequestStream } from './request-stream.js';
 import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 
 /**
- * @typedef {object} PeerOptions What `createPeer` may be given.
- * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
- * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long
- *   messages may be
+ * @typedef {object} PeerOptions Options of `createPeer`.
+ * @property {'acp' | 'lsp' | 'mcp'} dialect whose form of cancelling is used
+ * @property {import('./rpc-core.js').Limits} [limits] of pending requests and of the length of
+ *   messages
  * @property {Handler} [onRequest] the same as `handle('*', …)`
  * @property {Listener} [onNotification] the same as `onNotification('*', …)`
  * @property {boolean} [start] false reads nothing before `start()`: for handlers that are
  *   registered later (true)
- * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused,
- *   and why it ended
+ * @property {(event: TraceEvent) => void} [trace] called for messages that are sent, received,
+ *   dropped or refused, and for the end
  */
 
 /**
- * @typedef {object} TraceEvent What a peer shows of its work.
- * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent'
- *   | 'closed'} type `late` and `stray` are answers, cancels and progress for what has ended, or
- *   never was; `malformed` is no message; `refused` is answered with an error before any handler;
- *   `unsent` could not be sent
- * @property {unknown} [message] what was said; absent where it could not even be read
- * @property {unknown} [error] what was wrong, or why it ended
+ * @typedef {object} TraceEvent An event of a peer.
+ * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent' |
+ *   'closed'} type `late` and `stray` are answers, cancels and progress for requests that have
+ *   ended, or never existed; `malformed` is not a message; `refused` is answered with an error
+ *   before any handler; `unsent` could not be sent
+ * @property {unknown} [message] absent if it could not be read
+ * @property {unknown} [error] of the message, or why it ended
  */
 
 /**
- * @typedef {object} RequestOptions How a request ends early, and what it reports.
+ * @typedef {object} RequestOptions Cancellation, timeouts and reports of a request.
  * @property {AbortSignal} [signal] cancels the request; one that is aborted already sends nothing
- * @property {number} [timeout] ms after which the request cancels itself; 0 or absent is never
- * @property {number} [maxTotalTimeout] the same, but progress does not put it off
- * @property {boolean} [resetTimeoutOnProgress] whether each progress, for which it asks, begins the
- *   timeout anew (false)
- * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the
- *   params must be an object
- * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes
- *   them
- * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on: takes a result
- *   that says what the server needs first, and resolves with the params of the request that is made
- *   again
- * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of
- *   a subscription (MCP), in place of other listeners
+ * @property {number} [timeout] ms after which the request cancels itself; 0 or absent for no limit
+ * @property {number} [maxTotalTimeout] the same, but progress does not extend it
+ * @property {boolean} [resetTimeoutOnProgress] whether progress, which it then requests, restarts
+ *   the timeout (false)
+ * @property {(info: any) => void} [onProgress] requests progress (MCP, LSP) and is called with it;
+ *   the params must be an object
+ * @property {(part: any) => void} [onPartialResult] requests the result in parts (LSP) and is
+ *   called with them
+ * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on: called with a
+ *   result by which the server requests input first, and resolves with the params of the repeated
+ *   request
+ * @property {(told: { method: string, params: any }) => void} [onTagged] called with the
+ *   notifications of a subscription (MCP), instead of other listeners
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
- * @property {(id: number) => Promise<Answer>} [onCancelled] for MCP, where nobody answers what was
- *   cancelled: called with the request's id once the cancel is sent. Resolves with the answer, if
- *   the other side tells it (see {@link Peer.became}); with `wait`, that is waited for until the
- *   grace period is over
- * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the
- *   transport can
+ * @property {(id: number) => Promise<Answer>} [onCancelled] for MCP, where cancelled requests get
+ *   no answer: called with the request's id once the cancel is sent. Resolves with the answer, if
+ *   the other side reports it (see {@link Peer.became}); with `wait`, the request waits for that
+ *   until the grace period is over
+ * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied, if
+ *   the transport can
  */
 
 /** @import { AbpError } from 'abp-bridge/driver' */
@@ -85,11 +85,13 @@ import { CANCEL_TASK, TaskProgress } from './task-progress.js';
 /** @import { Handler } from './received-call.js' */
 /** @import { Kind, Reported } from './dialects.js' */
 
-/** @typedef {(params: any, context: { method: string }) => void} Listener Takes notifications. */
+/**
+ * @typedef {(params: any, context: { method: string }) => void} Listener Receives notifications.
+ */
 
 /**
- * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due
- * waits until they have been read.
+ * Answers may have arrived while the thread was busy. Event loops run timers first, so due timeouts
+ * wait until the answers have been read.
  * @extends {Machine<PeerCore, MadeCall, ReceivedCall, string | undefined, rpc.RpcError>}
  */
 /** @extends {Machine<PeerCore, MadeCall | ReceivedCall>} */
@@ -143,13 +145,12 @@ class PeerDriver extends Machine {
 
 /** @type {Record<number, TraceEvent['type']>} */
 const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
-/** What handlers for no method in particular are registered under. */
+/** The key of handlers for all other methods. */
 const ANY = '*';
 const UNSTARTED = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
 
 /**
- * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded
- * waits for it.
+ * Speaks JSON-RPC over a transport, on either side of it. Messages wait until the core is loaded.
  * @param {import('abp-bridge/driver').Transport} transport
  * @param {PeerOptions} options
  */
@@ -180,7 +181,7 @@ const REQUEST_OPTIONS = {
 };
 
 /**
- * The name of what a request belongs to, in its params or in those of what stops it.
+ * The name that a request belongs to, in its params or in those of the notification that stops it.
  * @param {unknown} params
  * @param {string} [key]
  */
@@ -190,29 +191,29 @@ const nameIn = (params, key) => (key ? safely(() => tokenOf(getOwn(params, key))
 export class Peer {
   /** Made when the core is loaded. @type {PeerDriver | undefined} */
   #machine;
-  /** What waits until the core is loaded. @type {(() => void)[]} */
+  /** Calls that wait until the core is loaded. @type {(() => void)[]} */
   #early = [];
-  /** Whether a notification is among that. */
+  /** True if a notification is among them. */
   #owesNotification = false;
   /** @type {Map<string, Handler>} */
   #handlers = new Map();
   /** @type {Map<string, Listener>} */
   #listeners = new Map();
   /**
-   * Methods of which it was warned that what is registered for them is not called.
+   * Methods with a warning that they are registered for the other kind of message.
    * @type {Set<string>}
    */
   #warned = new Set();
   #transport;
   #starting = false;
   #over = false;
-  /** Whether it was closed, maybe before the core was loaded. */
+  /** True if it was closed, maybe before the core was loaded. */
   #closing = false;
-  /** What ended the connection, once something has. @type {RpcError | undefined} */
+  /** The end of the connection, if it has ended. @type {RpcError | undefined} */
   ended = undefined;
   #resolveClosed = (/** @type {RpcError} */ _why) => {};
   /**
-   * The current message, and what was wrong with it.
+   * The current message, and its error.
    * @type {{ message?: unknown, error?: unknown }}
    */
   #received = {};
@@ -224,15 +225,18 @@ export class Peer {
   /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
   protocolVersion = undefined;
   /**
-   * What the requests say in `_meta` that this peer makes by itself (MCP from 2026-07-28 on).
+   * The `_meta` of requests that this peer makes by itself (MCP from 2026-07-28 on).
    * @type {object | undefined}
    */
   envelope = undefined;
   /**
-   * Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}.
+   * True if handlers' answers to cancelled requests are kept, for {@link Peer.became}.
    */
   keepsUnsent = false;
-  /** That, by the ids of the requests, the oldest first. @type {Map<unknown, ReceivedCall>} */
+  /**
+   * Those answers, by the ids of the requests, the oldest first.
+   * @type {Map<unknown, ReceivedCall>}
+   */
   #unsent = new Map();
 
   /**
@@ -249,14 +253,14 @@ export class Peer {
     this.#transport = transport;
     this.dialect = DIALECTS[dialect];
     this.#trace = trace;
-    /** @internal Ms that a cancelled request is waited for, if that was said. */
+    /** @internal Ms to wait for a cancelled request, if set. */
     this.grace = limits.grace;
     if (this.dialect.tasks) this.#tasks = new TaskProgress(this);
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
-     * Resolves when nothing is sent or heard any more, with why: `data.closedBy` is `'self'` or
-     * `'peer'`, and `cause` what the transport knows.
+     * Resolves when the connection has ended, with the reason: `data.closedBy` is `'self'` or
+     * `'peer'`, and `cause` is the transport's error.
      * @type {Promise<RpcError>}
      */
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
@@ -279,14 +283,14 @@ export class Peer {
       this.ended ??= this.error(rpc.RPC_INTERNAL, { cause });
       this.#dispose();
     }
-    // What they cause is queued behind them.
+    // Their effects are queued behind them.
     for (const act of this.#early) invokeReportingErrors(act);
     this.#early = [];
   }
 
   /** Begins to read, if the option `start` was false. Until then messages wait in the transport. */
   start() {
-    // Some transports read as soon as somebody listens.
+    // Some transports read as soon as there is a listener.
     this.#transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
   }
 
@@ -296,10 +300,10 @@ export class Peer {
     else this.#early.push(act);
   }
 
-  // --- What a program uses -----------------------------------------------------------------------
+  // --- The interface for programs ----------------------------------------------------------------
 
   /**
-   * Answers the requests of a method; `'*'` those that no other handler answers. A second handler
+   * Answers the requests of a method; `'*'` those without another handler. A second handler
    * replaces the first.
    * @param {string} method
    * @param {Handler} handler
@@ -309,8 +313,8 @@ export class Peer {
   }
 
   /**
-   * Takes the notifications of a method; `'*'` those that no other listener takes. The dialect's
-   * cancel is not among them, nor is progress that a request of this side asked for.
+   * Receives the notifications of a method; `'*'` those without another listener. It does not get
+   * the dialect's cancel, nor progress that a request of this side asked for.
    * @param {string} method
    * @param {Listener} listener
    */
@@ -364,7 +368,7 @@ export class Peer {
 
   /**
    * Makes a request whose result is read part by part: `for await (const part of peer.stream(…))`.
-   * Where the other side sends no parts, the result is the only one.
+   * If the other side sends no parts, the result is the only one.
    * @param {string} method
    * @param {unknown} [params]
    * @param {Omit<RequestOptions, 'onPartialResult'>} [options]
@@ -374,7 +378,7 @@ export class Peer {
   stream(method, params, options = {}, ...more) {
     requireForm('stream', 'stream(method, params, { signal })', [options, ...more]);
     requireOf('stream', 'options', 'an object', options);
-    // Its request looks at the others.
+    // Its request checks the other options.
     requireOptions('stream', options, { signal: 'an AbortSignal' }, true);
     const begin = (/** @type {RequestOptions} */ own) =>
       this.request(method, params, { ...options, ...own });
@@ -383,11 +387,11 @@ export class Peer {
 
   /**
    * @internal
-   * @param {abp.Handle} parent the received call on whose behalf it is made, or 0
+   * @param {abp.Handle} parent of the received call on whose behalf it is made, or 0
    * @param {string} method
    * @param {unknown} params
    * @param {RequestOptions} options
-   * @param {unknown[]} [more] what stands behind them
+   * @param {unknown[]} [more] arguments behind them
    * @returns {Promise<any>}
    */
   requestFor(parent, method, params, options, more = []) {
@@ -424,12 +428,12 @@ export class Peer {
       (method === handshake ? rpc.HANDSHAKE : 0) |
       (method === subscription ? rpc.SUBSCRIPTION : 0) |
       (asks || (options.onTagged && this.dialect.progress) ? rpc.REPORTS : 0);
-    this.#tellTime();
+    this.#advanceClock();
     onAbort(signal, call);
     const { x } = this.machine.core;
     const status = this.machine.feed(x.request, call, ms, longest, flags, parent);
     if (status >= 0) return;
-    // Or else that on whose behalf it is made has ended, or is ending.
+    // Otherwise the call on whose behalf it is made has ended, or is ending.
     if (status === abp.E_STATE)
       return call.fail(this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : call.cancelled());
     const code = status === abp.E_LIMIT ? rpc.RPC_BUSY : rpc.RPC_INTERNAL;
@@ -437,7 +441,7 @@ export class Peer {
   }
 
   /**
-   * Sends a notification. Throws what the transport throws when the params cannot be sent, and an
+   * Sends a notification. Throws the transport's error when the params cannot be sent, and an
    * {@link RpcError} when the connection is closed.
    * @param {string} method
    * @param {unknown} [params]
@@ -459,7 +463,7 @@ export class Peer {
   }
 
   /**
-   * The same, of what nobody has to hear: once the connection is closed it does nothing.
+   * Sends an optional notification: does nothing once the connection is closed.
    * @param {string} method
    * @param {unknown} [params]
    */
@@ -468,19 +472,19 @@ export class Peer {
   }
 
   /**
-   * A program may stop by itself what belongs to a name, or say that a task has ended.
+   * A program may itself stop the requests of a name, or report that a task has ended.
    * @param {string} method
    * @param {unknown} params
    */
   #notified(method, params) {
     this.#tasks?.noticed(params);
     const { stop } = this.#machine?.core ?? {};
-    if (method === stop?.method) this.#tellNamed('withdraw', nameIn(params, stop?.key));
+    if (method === stop?.method) this.#stopNamed('withdraw', nameIn(params, stop?.key));
   }
 
   /**
-   * Ends the connection: what is pending is cancelled and rejects, handlers' signals fire, and what
-   * they work on is answered as cancelled, as far as the dialect and the transport can.
+   * Ends the connection: pending requests are cancelled and reject, handlers' signals fire, and
+   * their requests are answered as cancelled, as far as the dialect and the transport can.
    */
   close() {
     this.#closing = true;
@@ -494,7 +498,7 @@ export class Peer {
   }
 
   /**
-   * Counts of what is pending and what was dropped, for debugging.
+   * Counters of pending and dropped messages, for debugging.
    * @returns {Record<string, number>}
    */
   get counters() {
@@ -502,16 +506,15 @@ export class Peer {
   }
 
   /**
-   * What became of the work of a request that the other side has made.
-   * @param {unknown} id as it stood in the message
+   * What became of the work of a request of the other side.
+   * @param {unknown} id as in the message
    * @param {boolean} [settled] whether to wait until its handler has settled
-   * @returns {Promise<{ outcome: unknown, result?: unknown, error?: unknown }>} in a word,
-   *   `'unknown'` if no such request is remembered, and what its handler has answered if that was
-   *   not sent
+   * @returns {Promise<{ outcome: unknown, result?: unknown, error?: unknown }>} the outcome,
+   *   `'unknown'` if no such request is remembered, and the handler's answer if that was not sent
    */
   async became(id, settled = false) {
     if (!this.#machine || this.#machine.failed) return { outcome: 'unknown' };
-    this.#tellTime(); // what is too old is forgotten
+    this.#advanceClock(); // forgets old requests
     const { core } = this.machine;
     const fate = core.became(id) || abp.FATE_UNKNOWN;
     if (fate === abp.FATE_RUNNING && settled) {
@@ -526,7 +529,7 @@ export class Peer {
   }
 
   /**
-   * Keeps what was answered to a call that is cancelled, until the core forgets that.
+   * Keeps the answer to a cancelled call, until the core forgets the call.
    * @internal
    * @param {ReceivedCall} call
    */
@@ -539,12 +542,12 @@ export class Peer {
     this.#unsent.set(call.id, call);
   }
 
-  // --- In ----------------------------------------------------------------------------------------
+  // --- Input -------------------------------------------------------------------------------------
 
   /** @param {unknown} received */
   #receive(received) {
     if (this.#over) return;
-    this.#tellTime();
+    this.#advanceClock();
     this.#traced('received', received);
     const { batchVersion } = this.machine.core;
     const takesBatches = batchVersion !== undefined && this.protocolVersion === batchVersion;
@@ -557,10 +560,10 @@ export class Peer {
   }
 
   /**
-   * Sets the core's clock, which stands still between inputs. What is due is left to the timer: a
-   * message that is in hand is read first.
+   * Sets the core's clock, which stands still between inputs. Due timeouts are left to the timer:
+   * the current message is read first.
    */
-  #tellTime() {
+  #advanceClock() {
     this.machine.feed(this.machine.core.x.now, undefined, performance.now());
   }
 
@@ -622,7 +625,7 @@ export class Peer {
     this.#unsent.delete(id);
     this.machine.feed(core.x.received, call, ...core.id(id), fault, flags);
     if (!call.handle) call.batch?.ended(call);
-    // Its own handler answers; the work on the task is stopped by its signal.
+    // Its own handler answers; the task's signal stops the work.
     else if (method === CANCEL_TASK) this.#tasks?.stopped(params);
   }
 
@@ -631,8 +634,7 @@ export class Peer {
    * @returns {Handler | undefined}
    */
   #handlerOf(method) {
-    // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there
-    // are.
+    // The dialect's cancel is a notification: as a request it is unknown, even with a handler.
     if (method === this.machine.core.cancelMethod) return undefined;
     return (
       this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
@@ -655,7 +657,7 @@ export class Peer {
       return;
     }
     if (method === core.stop.method)
-      this.#tellNamed('stop_received', nameIn(params, core.stop.key));
+      this.#stopNamed('stop_received', nameIn(params, core.stop.key));
     const reported = () =>
       method === progress?.method ? progress.read(params) : tagged?.(method, params);
     if (this.#progressed(safely(reported))) return;
@@ -667,7 +669,7 @@ export class Peer {
   }
 
   /**
-   * What takes the other kind of message is registered.
+   * Warns that a handler for the other kind of message is registered.
    * @param {string} method
    * @param {string} kind
    * @param {string} found
@@ -681,12 +683,12 @@ export class Peer {
   }
 
   /**
-   * The other side stops what belongs to a name; or this one has done so, and what the other side
-   * then wants answered is answered.
+   * Stops the requests of a name, at the other side's request; or, after this side has stopped
+   * them, answers the other side's requests that wait for this.
    * @param {'stop_received' | 'withdraw'} input
    * @param {unknown} name
    */
-  #tellNamed(input, name) {
+  #stopNamed(input, name) {
     if (name === undefined) return;
     const { requests, withdraws } = this.machine.core.stop;
     const told = this.#incomings((call) =>
@@ -711,8 +713,8 @@ export class Peer {
   }
 
   /**
-   * Progress has arrived, or what a subscription is told. Whether it belongs to a request made
-   * here, which may have ended.
+   * Handles progress, or a notification of a subscription. Returns whether it belongs to a request
+   * made here, which may have ended.
    * @param {Reported | undefined} progress
    */
   #progressed(progress) {
@@ -725,7 +727,7 @@ export class Peer {
     return listener || machine.feed(core.x.progress, progress, ...core.id(id)) !== abp.E_STATE;
   }
 
-  // --- What records tell -------------------------------------------------------------------------
+  // --- Requests of the records -------------------------------------------------------------------
 
   /** Only there once the core is loaded. */
   get machine() {
@@ -738,14 +740,14 @@ export class Peer {
    * @param {string | undefined} reason
    */
   cancel(call, reason) {
-    this.#tellTime();
+    this.#advanceClock();
     this.machine.cancel(call, reason);
   }
 
   /**
-   * The other side needs something before it can answer a call.
+   * The other side needs input before it can answer a call.
    * @param {MadeCall} call
-   * @param {unknown} result that says so
+   * @param {unknown} result that requests it
    */
   async #gatherInput(call, result) {
     const { machine } = this;
@@ -787,13 +789,13 @@ export class Peer {
     return call.goesOn ? !call.aborted : core.isRunning(call.handle);
   }
 
-  /** Resolves when the other side has read enough, where the transport can tell. */
+  /** Resolves when the other side has read enough, if the transport knows. */
   room() {
     return this.#transport.room?.();
   }
 
   /**
-   * A call was answered. Returns the result.
+   * Call this when a call was answered. Returns the result.
    * @internal
    * @param {MadeCall} call
    * @param {unknown} result
@@ -805,7 +807,7 @@ export class Peer {
   }
 
   /**
-   * The handshake, whoever made it, says which version is spoken.
+   * Reads the version from the handshake, of either side.
    * @param {string} method
    * @param {unknown} result
    */
@@ -815,13 +817,13 @@ export class Peer {
     if (typeof version === 'string') this.protocolVersion = version;
   }
 
-  /** Whether nothing is taken in any more. */
+  /** True if it accepts no more messages. */
   get isClosed() {
     return this.machine.failed || this.machine.core.isClosed;
   }
 
   /**
-   * The calls that were received, have not ended, and match.
+   * The received calls that have not ended and that match.
    * @param {(call: ReceivedCall) => unknown} matches
    */
   #incomings(matches) {
@@ -836,7 +838,7 @@ export class Peer {
 
   /**
    * The error of calls after the end.
-   * @param {abp.Fate} [fate] what became of the call that is told of it
+   * @param {abp.Fate} [fate] the outcome of the call that gets it
    */
   closedError(fate) {
     const { data, cause } = this.ended ?? { data: { closedBy: 'self' }, cause: undefined };
@@ -864,7 +866,7 @@ export class Peer {
     return new RpcError(known.code, message ?? known.message, data, { name, cause });
   }
 
-  // --- What the core's actions do ----------------------------------------------------------------
+  // --- Effects of the core's actions -------------------------------------------------------------
 
   /**
    * @internal
@@ -892,7 +894,7 @@ export class Peer {
         else void this.#gatherInput(record, context.result);
         return;
       case abp.SESSION:
-        // What a handler's end still sends goes first.
+        // Messages of handlers that are ending are sent first.
         return queueMicrotask(() => this.#end('peer'));
       case abp.DROP: {
         this.#traced(DROPPED[arg]);
@@ -906,8 +908,8 @@ export class Peer {
   }
 
   /**
-   * Once everything that arrived together has been read, so that those which are cancelled in it
-   * never start.
+   * After all messages that arrived together have been read, so that requests which are cancelled
+   * among them never start.
    */
   #startSoon() {
     if (this.#starting) return;
@@ -936,7 +938,7 @@ export class Peer {
   #refuse(fault, call) {
     const error = {
       ...this.errorObject(fault),
-      // For want of memory, as the other side would be told by its own.
+      // Out of memory: the other side must learn that nothing was done.
       ...(fault === rpc.RPC_INTERNAL && { data: UNSTARTED }),
       ...this.dialect.explain?.(fault, call?.method, this.#received.message),
     };
@@ -948,7 +950,7 @@ export class Peer {
     else this.#respond(answer);
   }
 
-  // --- Out ---------------------------------------------------------------------------------------
+  // --- Output ------------------------------------------------------------------------------------
 
   /**
    * @param {MadeCall} call
@@ -976,9 +978,9 @@ export class Peer {
   }
 
   /**
-   * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only
-   * the notification that names what the request belongs to. That stops all that belongs to it: so
-   * it is sent with the last of them.
+   * Requests that a request be stopped. The other side may not know the dialect's cancel, but only
+   * the notification that names what the request belongs to. That stops all requests of the name,
+   * so it is sent with the last of them.
    * @param {MadeCall} call
    * @param {string | undefined} reason
    */
@@ -991,9 +993,9 @@ export class Peer {
     if (isLast && stop.method)
       this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
-    if (isLast) this.#tellNamed('withdraw', name);
+    if (isLast) this.#stopNamed('withdraw', name);
     const answered = options.onCancelled?.(id);
-    // Without an answer, nobody knows.
+    // Without an answer, the outcome is unknown.
     answered?.then((answer) => this.#over || this.#response(id, answer)).catch(() => {});
   }
 
@@ -1028,8 +1030,8 @@ export class Peer {
   }
 
   /**
-   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a
-   * transport may have closed unsaid.
+   * Sends, if possible: an answer whose own id cannot be cloned is dropped, and a transport may
+   * have closed without notice.
    * @param {object} what
    */
   #post(what) {
@@ -1057,7 +1059,7 @@ export class Peer {
 
   /**
    * @param {TraceEvent['type']} type
-   * @param {unknown} [message] without one: what was received
+   * @param {unknown} [message] default: the received one
    * @param {unknown} [error]
    */
   #traced(type, message, error) {
@@ -1069,8 +1071,8 @@ export class Peer {
   // --- The end -----------------------------------------------------------------------------------
 
   /**
-   * The other side has ended its half of a stream: what it asked before is answered, and that is
-   * the end.
+   * The other side has ended its half of a stream: its earlier requests are answered, and then the
+   * connection ends.
    */
   #halfClosed() {
     if (this.#over) return;

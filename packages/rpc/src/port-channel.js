@@ -14,18 +14,19 @@ import { answerUnsent } from './message.js';
 /** @import { Feature, Transport } from 'abp-bridge/driver' */
 
 /**
- * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.
+ * @typedef {object} NodeWorker The used part of `worker_threads.Worker`, and of `parentPort` in it.
  * @property {(message: any, transfer?: any) => void} postMessage
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
  */
 
 /**
- * A port to another of ours, or what has a port's form: the messages of a turn go together, and
- * either side hears when the other's document goes. (A port to anybody else is `portTransport`'s.)
+ * A channel over a port, or an object with a port's methods, to another end of this library: the
+ * messages of a turn are sent together, and each side is notified when the other's document goes.
+ * (Use `portTransport` for a foreign end.)
  * @param {MessagePort | Worker | NodeWorker | typeof globalThis} port in a worker, its own scope or
  *   Node's `parentPort`
- * @param {() => void} [closed] called when it closes, in place of closing the port
+ * @param {() => void} [closed] called when it closes, instead of closing the port
  * @returns {Transport}
  */
 export const portChannel = (port, closed) => new PortChannel(port, closed);
@@ -39,7 +40,7 @@ class PortChannel extends Receiver {
   #port;
   #close;
   #writer;
-  /** Made when somebody listens. @type {Transport | undefined} */
+  /** Made at the first `listen`. @type {Transport | undefined} */
   #transport;
 
   /**
@@ -61,7 +62,7 @@ class PortChannel extends Receiver {
         },
       },
       ([, , , message], transfer, error) => {
-        // Once more, without what could not be moved.
+        // Again, without the objects that could not be moved.
         if (transfer?.length) this.post(message);
         else answerUnsent(message, error, this);
       },
@@ -76,7 +77,7 @@ class PortChannel extends Receiver {
     this.#transport = portTransport(this.#port, this.#close, worker);
     this.#transport.onClose = (cause) => this.#gone(cause);
     this.#transport.onUnreadable = (error) => this.receiveUnreadable(error);
-    this.#transport.onMessage = (data) => this.#heard(data);
+    this.#transport.onMessage = (data) => this.#receive(data);
   }
 
   /**
@@ -88,7 +89,7 @@ class PortChannel extends Receiver {
   }
 
   /**
-   * Tells the other side, if it is there.
+   * Notifies the other side, if possible.
    * @override
    */
   end() {
@@ -108,10 +109,10 @@ class PortChannel extends Receiver {
   }
 
   /** @param {unknown} data */
-  #heard(data) {
+  #receive(data) {
     if (data === BYE) return this.#gone();
     const frame = entriesOf(data) || [];
-    // It may have held anything: nobody may wait for that.
+    // It may have held anything, so no side must wait for its content.
     if (Array.isArray(data) && isFrame(data) && !frame.length)
       return this.#gone(new AbpError('PARSE_ERROR', 'A frame could not be read'));
     for (let i = 0; i < frame.length && !this.stopped; i += 4)

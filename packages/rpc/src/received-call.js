@@ -1,6 +1,5 @@
 /**
- * A call that was received: runs its handler, is what the handler knows of it, and sends its
- * answer.
+ * A call that was received: runs its handler, is the handler's context, and sends its answer.
  */
 import {
   LIMITS,
@@ -22,21 +21,21 @@ import { reportingTaskOf, taskOf } from './task-progress.js';
 /** @import { Peer, RequestOptions } from './peer.js' */
 
 /**
- * @typedef {(params: any, context: ReceivedCall) => any} Handler Answers a request. Its result is
- *   what it returns, or what it streams by being an async generator or returning an async iterable;
- *   throw an {@link RpcError} to choose the error, anything else is an internal error; once its
- *   signal has fired, whatever it throws says: cancelled.
+ * @typedef {(params: any, context: ReceivedCall) => any} Handler Answers a request. It returns the
+ *   result, or streams it as an async generator or by returning an async iterable. Throw an {@link
+ *   RpcError} to choose the error; any other thrown value is an internal error. Once its signal has
+ *   fired, any thrown value means: cancelled.
  */
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
 const ENDED = /** @type {rpc.Handle} */ (-1);
 
 /**
- * What became of the work.
+ * The outcome of the work, as data of an error.
  * @param {abp.Fate} fate
  * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
  */
-function told(fate, { report, progress } = {}) {
+function outcomeData(fate, { report, progress } = {}) {
   const reached = keptReport(progress);
   return {
     outcome: abp.FATES[fate],
@@ -46,34 +45,34 @@ function told(fate, { report, progress } = {}) {
 }
 
 /**
- * A received request. Handlers get it as their second argument: the members that they may use can
- * be destructured.
+ * A received request. Handlers get it as their second argument; its public members can be
+ * destructured.
  */
 export class ReceivedCall {
   /** In the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
   handle = 0;
   aborted = false;
-  /** The reason of its cancel, as the other side gave it. @type {string | undefined} */
+  /** The reason of its cancel, from the other side. @type {string | undefined} */
   reason = undefined;
-  /** What ended the connection, if that is the reason. @type {RpcError | undefined} */
+  /** The end of the connection, if that is the reason. @type {RpcError | undefined} */
   #cause;
   /** @type {AbortController | undefined} */
   #controller;
   #peer;
   #handler;
   #started = false;
-  /** Whether the handler threw an error of its own that says: cancelled. */
+  /** True if the handler itself threw an error that means: cancelled. */
   #threwCancelled = false;
-  /** Whether its answer was a task that continues, and so does its progress. */
+  /** True if its answer was a task that continues, and so does its progress. */
   goesOn = false;
-  /** Whether its answer was a task. */
+  /** True if its answer was a task. */
   isTask = false;
-  /** The last progress that was sent (MCP): the next must be more. */
+  /** The last progress that was sent (MCP): the next must be greater. */
   lastProgress = -Infinity;
-  /** What it belongs to, by whose name it can be stopped. @type {unknown} */
+  /** The name by which it can be stopped. @type {unknown} */
   name = undefined;
   /**
-   * Names that its handler has given it, by which it can be stopped, too.
+   * Further names by which it can be stopped, given by its handler.
    * @type {Set<unknown> | undefined}
    */
   names = undefined;
@@ -82,22 +81,22 @@ export class ReceivedCall {
   /** The answer of its handler. @type {Answer | undefined} */
   #answer;
   /**
-   * What its handler said of its work last.
+   * The handler's latest statement on its work.
    * @type {{ report?: unknown, progress?: unknown } | undefined}
    */
-  #said;
+  #statement;
   /**
    * Sends its progress.
    * @internal
    * @type {ReturnType<typeof import('abp-bridge/driver').latestOf<object>> | undefined}
    */
   reports;
-  /** Tells those who wait until its handler has settled. @type {(() => void) | undefined} */
+  /** Resolves `settling` when its handler has settled. @type {(() => void) | undefined} */
   #settled;
   /** @type {Promise<void> | undefined} */
   #settling;
   /**
-   * What its handler streams, if it does.
+   * The stream of its handler, if it has one.
    * @type {import('./partial-results.js').Iteration | undefined}
    */
   #iteration;
@@ -118,7 +117,7 @@ export class ReceivedCall {
     this.params = params;
   }
 
-  // --- What a handler uses -----------------------------------------------------------------------
+  // --- The interface for handlers ----------------------------------------------------------------
 
   /**
    * Aborts when the request is cancelled, times out, or its caller is gone. The reason is an
@@ -127,7 +126,7 @@ export class ReceivedCall {
   get signal() {
     // Most handlers never read it.
     const controller = (this.#controller ??= new AbortController());
-    // For a pool that has this signal's work.
+    // For a pool that gets this signal with its work.
     /** @type {any} */ (globalThis)[LIMITS]?.set(controller.signal, { grace: this.#peer.grace });
     if (this.aborted) this.#fire();
     return controller.signal;
@@ -149,50 +148,50 @@ export class ReceivedCall {
       /** @type {RequestOptions} */ options = {},
     ) => {
       this.#peer.nameFor(this, method, params);
-      // A task goes on after its request was answered: only its signal tells that it was stopped.
+      // A task goes on after its request was answered: only its signal reports that it was stopped.
       if (this.isTask && isRecord(options))
         options = { wait: false, ...options, signal: options.signal ?? this.signal };
       return this.#peer.requestFor(this.handle, method, params, options);
     };
   }
 
-  /** Sends a notification to whoever asked. */
+  /** Sends a notification to the caller's side. */
   get notify() {
     return (/** @type {string} */ method, /** @type {unknown} */ params = undefined) =>
       this.#peer.notify(method, params);
   }
 
   /**
-   * Reports progress: the latest of each turn. Nothing is sent unless the caller asked for it, nor
+   * Reports progress: the latest of each turn. Nothing is sent unless the caller requested it, nor
    * after a cancel.
    */
   get progress() {
     return (/** @type {unknown} */ info) => {
-      (this.#said ??= {}).progress = info;
+      (this.#statement ??= {}).progress = info;
       this.#peer.progress(this, 'onProgress', info);
     };
   }
 
   /**
-   * Keeps what the handler says of its work, what it has applied and what remains, in JSON of at
+   * Records a report of the handler on its work, what was applied and what remains, in JSON of at
    * most 4 KB. The latest is sent in the error's `data` if the request does not succeed.
    */
   get report() {
     return (/** @type {unknown} */ report) => {
-      (this.#said ??= {}).report = keptReport(report, this.method);
+      (this.#statement ??= {}).report = keptReport(report, this.method);
     };
   }
 
-  /** Sends a part of the result (LSP), if the caller asked for parts: the result is then empty. */
+  /** Sends a part of the result (LSP), if the caller requested parts: the result is then empty. */
   get partialResult() {
     return (/** @type {unknown} */ part) => this.#peer.progress(this, 'onPartialResult', part);
   }
 
-  // --- What the peer tells it --------------------------------------------------------------------
+  // --- The interface for the peer ----------------------------------------------------------------
 
   /**
-   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked
-   * for them, or joined.
+   * The result of a handler's return value: a stream's parts are sent to a caller that requested
+   * them, or joined.
    * @param {unknown} value
    * @returns {Promise<any>}
    */
@@ -206,7 +205,8 @@ export class ReceivedCall {
   }
 
   /**
-   * Its handler is about to do something. False if it must not: the call has ended or is to stop.
+   * Called before the handler does something. Returns false if it must not: the call has ended or
+   * is to stop.
    * @internal
    */
   beginWork() {
@@ -215,7 +215,7 @@ export class ReceivedCall {
   }
 
   /**
-   * Its handler waits for something before it begins.
+   * Called when its handler waits before it begins.
    * @internal
    */
   postpone() {
@@ -230,14 +230,14 @@ export class ReceivedCall {
     let ending = rpc.RETURNED;
     this.#started = true;
     try {
-      // One that has `later` waits for its turn: it postpones the call, and begins it.
+      // A handler with `later` waits for its turn: it postpones the call, and begins it.
       const handler = /** @type {Handler & { later?: Handler }} */ (this.#handler);
-      // Of a generator no line runs before its first part is taken.
+      // A generator runs no line before its first part is requested.
       if (isGenerator(handler)) this.postpone();
       const given = await (handler.later ?? handler)(this.params, this);
       const result = await this.resultOf(given);
       if (this.#iteration && this.aborted && result === undefined) ending = rpc.ENDED;
-      // JSON leaves out undefined, and an answer without a result is not an answer.
+      // JSON omits undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol')
         throw new TypeError(`A ${typeof result} cannot be a result`);
       this.#answer = { result: result === undefined ? dialect.nothing : result };
@@ -265,10 +265,10 @@ export class ReceivedCall {
   /**
    * @internal
    * @param {string | undefined} reason
-   * @param {abp.Fate} [fate] what became of its work, if the core knows that already
+   * @param {abp.Fate} [fate] the outcome of its work, if the core knows it already
    */
   abort(reason, fate) {
-    // What its handler still does is of no call: the handle will be that of another one.
+    // Its handler may run on without the call, whose handle will be reused.
     if (fate === abp.FATE_UNSTARTED) this.handle = ENDED;
     this.aborted = true;
     this.reason = reason;
@@ -276,8 +276,8 @@ export class ReceivedCall {
     this.#fire();
     this.#iteration?.stop(reason);
     if (!this.#started) this.#settled?.();
-    // Nothing answers what was cancelled where there are batches, and others' answers do not wait
-    // for its handler.
+    // In a version with batches, cancelled requests get no answer, and the other answers do not
+    // wait for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
   }
 
@@ -290,7 +290,7 @@ export class ReceivedCall {
   }
 
   /**
-   * What its handler has answered, though nobody was told: it was cancelled.
+   * The handler's answer to a cancelled call, which was not sent.
    * @internal
    * @param {abp.Fate} fate
    */
@@ -305,10 +305,11 @@ export class ReceivedCall {
    */
   answer(outcome, fate) {
     const { dialect } = this.#peer;
-    const said = this.#said;
+    const said = this.#statement;
     let answer = this.#answer ?? { result: dialect.closes?.(this.id) };
     const stopped = outcome === rpc.STOPPED_BY_NAME && dialect.stopped?.get(this.method);
-    if (stopped) answer = { result: said ? { ...stopped, _meta: told(fate, said) } : stopped };
+    if (stopped)
+      answer = { result: said ? { ...stopped, _meta: outcomeData(fate, said) } : stopped };
     else if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
     if (dialect.tells || said?.report !== undefined) answer = this.#withOutcome(answer, fate);
     this.#peer.respond(this, answer, markedTransfer(getOwn(answer, 'result')));
@@ -327,8 +328,7 @@ export class ReceivedCall {
   }
 
   /**
-   * An error that says what became of the work, unless its handler gave data that have no room for
-   * it.
+   * Adds the outcome of the work to an error, unless the handler's data have no room for it.
    * @param {any} answer
    * @param {abp.Fate} fate
    */
@@ -336,7 +336,7 @@ export class ReceivedCall {
     const { error } = answer;
     const { data = {} } = error ?? {};
     if (!('error' in answer) || !isRecord(data)) return answer;
-    return { error: { ...error, data: { ...told(fate, this.#said), ...data } } };
+    return { error: { ...error, data: { ...outcomeData(fate, this.#statement), ...data } } };
   }
 
   /**

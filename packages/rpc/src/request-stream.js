@@ -8,9 +8,8 @@ import { Inflow, followSignal, sizeOf } from 'abp-bridge/driver';
 const MAX_UNREAD = 2 ** 26;
 
 /**
- * The parts of a result, in order. Where none came, the result is the only part. `next` rejects as
- * the request does, after the parts that came before; `return` cancels the request if it still
- * runs.
+ * The parts of a result, in order. Without parts, the result is the only one. `next` rejects as the
+ * request does, after the parts that came before; `return` cancels the request if it still runs.
  * @template [T=any] its parts
  * @extends {Inflow<T>}
  */
@@ -29,8 +28,8 @@ export class RequestStream extends Inflow {
     const { controller, release } = followSignal(signal);
     this.#controller = controller;
     /**
-     * The result that came at the end, which is empty where parts came before it. Rejects as a
-     * request does; that need not be looked at.
+     * The result at the end, which is empty if parts came before it. Rejects as a request does,
+     * which may be ignored.
      * @type {Promise<any>}
      */
     this.result = begin({

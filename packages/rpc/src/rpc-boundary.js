@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 2007142554;
+export const ABI = 1871892939;
 
 /** @import { Brand, Pointer } from 'abp-bridge/driver' */
 
@@ -65,7 +65,7 @@ export const STOP_CREATES = /** @type {StopWord} */ (4);
 export const STOP_WITHDRAWS = /** @type {StopWord} */ (5);
 export const STOP_WORDS = /** @type {StopWord} */ (6);
 
-/** Where the fields of abp_peer_config lie, in bytes. */
+/** The offsets of the fields of abp_peer_config, in bytes. */
 export const CONFIG = {
   dialect: 0,
   seed: 4,
@@ -79,12 +79,12 @@ export const CONFIG = {
 };
 
 /**
- * What JavaScript fills in of a configuration; absent fields are the defaults.
+ * A configuration, as JavaScript fills it in; absent fields take their defaults.
  * @typedef {Partial<Record<keyof typeof CONFIG, number> & { dialect: Dialect }>} Config
  */
 
 /**
- * What the module exports; wasm/rpc_boundary.c says what each means.
+ * The exports of the module; wasm/rpc_boundary.c describes them.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize

@@ -1,6 +1,5 @@
 /**
- * JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not
- * known here.
+ * JSON-RPC's core: a peer, its ids and its texts. It does not know what they mean.
  */
 import { Core, CoreModule } from 'abp-bridge/driver';
 import deflated from '../../../dist/rpc-wasm.js';
@@ -17,8 +16,8 @@ const module = new CoreModule(
 );
 
 /**
- * Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. See
- * {@link CoreModule.load}.
+ * Resolves when cores can be made, with their kind: `'wasm'` or `'js'`. See {@link
+ * CoreModule.load}.
  */
 export const ready = () => module.load();
 
@@ -28,20 +27,21 @@ export const ready = () => module.load();
  * @property {number} [maxCalls] requests in flight in each direction (4096)
  * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn
  *   (maxCalls)
- * @property {number} [remembered] ended requests whose outcome and late answers are known (1024)
- * @property {number} [rememberFor] and for how long, in ms (300000)
- * @property {number} [grace] how long a cancelled request is waited for, in ms (5000)
- * @property {number} [maxIdLength] bytes of an id that is a text (256); no more than 256 characters
- * @property {number} [firstNumber] the number of the first call made here (1); for tests of what
- *   comes after 2^31
+ * @property {number} [remembered] ended requests whose outcome and late answers are remembered
+ *   (1024)
+ * @property {number} [rememberFor] ms that they are remembered (300000)
+ * @property {number} [grace] ms to wait for a cancelled request (5000)
+ * @property {number} [maxIdLength] bytes of a string id (256); no more than 256 characters
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of numbers
+ *   above 2^31
  */
 
-/** The length of a text that is too long for an id, or not well-formed. */
+/** The length of a string that is too long for an id, or not well-formed. */
 const NOT_WRITTEN = 2 ** 32 - 1;
 
 /**
- * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its
- * length.
+ * One peer in the core. An id is passed as two numbers: its type, and its value or, for a string,
+ * its length.
  * @extends {Core<'abp_peer', rpc.Exports, rpc.Config>}
  */
 export class PeerCore extends Core {
@@ -53,7 +53,7 @@ export class PeerCore extends Core {
     super(module, rpc.CONFIG, { ...limits, dialect });
     const { x, pointer } = this;
     /**
-     * A word of the dialect, if it has that.
+     * A text of the dialect, if it has it.
      * @param {number} at
      */
     const word = (at) => this.instance.readTerminated(at) || undefined;
@@ -61,35 +61,37 @@ export class PeerCore extends Core {
     this.dialect = dialect;
     /** The method that cancels a request. */
     this.cancelMethod = word(x.cancel_method(pointer)) ?? '';
-    /** Where its params name the request. */
+    /** The member of its params that has the request's id. */
     this.cancelKey = word(x.cancel_key(pointer)) ?? '';
     /** The method that must not be cancelled. */
     this.handshake = word(x.handshake(pointer));
-    /** The method of a request that its receiver ends by a cancel, too. */
+    /** The method of a request that its receiver, too, may end by a cancel. */
     this.subscription = word(x.subscription(pointer));
     this.stop = {
-      /** The notification that stops requests by the name of what they belong to. */
+      /** The notification that stops requests by their name. */
       method: stopWord(rpc.STOP_METHOD),
       key: stopWord(rpc.STOP_KEY) ?? '',
-      /** The method of the requests that it stops, unless it stops those of any. */
+      /** The method of the requests that it stops; undefined for any. */
       requests: stopWord(rpc.STOP_REQUESTS),
-      /** The member of their params that names what they belong to. */
+      /** The member of their params that has the name. */
       member: stopWord(rpc.STOP_MEMBER) ?? '',
-      /** A request on behalf of another gives that a name. */
+      /** The method of a request made on behalf of another that gives it a name. */
       creates: stopWord(rpc.STOP_CREATES),
-      /** Requests of the other side that are answered when this side stops it. */
+      /**
+       * The method of the other side's requests that are answered when this side stops the name.
+       */
       withdraws: stopWord(rpc.STOP_WITHDRAWS),
     };
     /** The version of the dialect that has batches. */
     this.batchVersion = word(x.batch_version(pointer));
-    /** The code of the error that says: cancelled. */
+    /** The code of the error for: cancelled. */
     this.cancelledCode = x.error_code(dialect, rpc.RPC_CANCELLED);
-    /** Whether messages without `jsonrpc: "2.0"` are taken. */
+    /** True if messages without `jsonrpc: "2.0"` are accepted. */
     this.unversioned = x.unversioned(pointer) === 1;
   }
 
   /**
-   * An id as it goes in: its type and its value. One that is a text is written to the scratch.
+   * An id as input: its type and its value. A string is written to the scratch.
    * @param {unknown} id
    * @returns {[rpc.IdType, number]}
    */
@@ -100,7 +102,7 @@ export class PeerCore extends Core {
   }
 
   /**
-   * Hands over a cancel that has come.
+   * Passes a received cancel to the core.
    * @param {unknown} id
    * @param {unknown} reason
    */
@@ -113,7 +115,7 @@ export class PeerCore extends Core {
   }
 
   /**
-   * What became of the work of a request that was received, as long as it is remembered; if that is
+   * The outcome of the work of a received request, as long as it is remembered; if that is
    * FATE_RUNNING, `call` is its handle.
    * @param {unknown} id
    */
@@ -122,7 +124,7 @@ export class PeerCore extends Core {
   }
 
   /**
-   * Whether a request whose handler has settled is still to be answered.
+   * True if a request whose handler has settled must still be answered.
    * @param {rpc.Handle} call
    */
   isPending(call) {
@@ -130,20 +132,20 @@ export class PeerCore extends Core {
   }
 
   /**
-   * Whether its handler works and nobody has asked it to stop.
+   * True if its handler works and was not asked to stop.
    * @param {rpc.Handle} call
    */
   isRunning(call) {
     return this.x.running(this.pointer, call) === 1;
   }
 
-  /** Whether nothing is taken in any more. It says so after the end, too. */
+  /** True if it accepts no more messages. Also valid after the end. */
   get isClosed() {
     return this.x.closed(this.pointer) === 1;
   }
 
   /**
-   * The error on the wire for a code of the core. It is there after the end, too.
+   * The error on the wire for a code of the core. Also valid after the end.
    * @param {rpc.RpcError} error
    */
   error(error) {
@@ -161,7 +163,7 @@ export class PeerCore extends Core {
   }
 
   /**
-   * Whether an error is answered with `id: null`.
+   * True if an error is answered with `id: null`.
    * @param {rpc.RpcError} error
    */
   hasNoId(error) {

@@ -1,7 +1,6 @@
 /**
- * Calls that were answered with a task that goes on (MCP). What they asked for goes on, too, until
- * the task ends: their progress (2025-11-25), and that they can be stopped, for which MCP has a
- * request of its own.
+ * Calls that were answered with a task that goes on (MCP). Until the task ends, their progress goes
+ * on (2025-11-25), and they can be stopped, for which MCP has a request of its own.
  */
 import { getOwn, safely, textOf, whenAborted } from 'abp-bridge/driver';
 
@@ -9,26 +8,26 @@ import { getOwn, safely, textOf, whenAborted } from 'abp-bridge/driver';
 export const CANCEL_TASK = 'tasks/cancel';
 /** @type {Set<unknown>} */
 const ENDS = new Set(['completed', 'failed', 'cancelled']);
-/** Ms in which the other side answers that it stops a task. */
+/** Ms to wait for the answer to a request that stops a task. */
 const STOP_TIMEOUT = 5000;
-/** Tasks that are kept, of either side: of more, the oldest is forgotten. */
+/** Tasks that are kept, of either side: beyond it, the oldest is forgotten. */
 const MAX_TASKS = 1024;
 
 /**
- * Reads which task something names. Its getters may throw.
+ * The id of the task that a value names. Its getters may throw.
  * @param {unknown} of
  */
 const taskIdOf = (of) => textOf(getOwn(of, 'taskId'));
 
 /**
- * The task whose progress goes on that a call was answered with.
+ * The id of the task in a result whose progress goes on.
  * @param {unknown} result
  */
 export const reportingTaskOf = (result) => taskIdOf(getOwn(result, 'task'));
 
 /**
- * The task that a call was answered with. From 2026-07-28 on it is named beside its type, and has
- * no progress.
+ * The id of the task in a result. From 2026-07-28 on it is beside the result's type, and has no
+ * progress.
  * @param {unknown} result
  */
 export const taskOf = (result) =>
@@ -36,7 +35,7 @@ export const taskOf = (result) =>
   (getOwn(result, 'resultType') === 'task' ? taskIdOf(result) : undefined);
 
 /**
- * The task that has ended, by a result or a notification.
+ * The id of the task that has ended, according to a result or a notification.
  * @param {unknown} params
  */
 const endedIn = (params) =>
@@ -45,7 +44,7 @@ const endedIn = (params) =>
     : taskIdOf(getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task'));
 
 /**
- * What a call of this side left behind; `release` stops listening to its signal.
+ * The task of a call of this side; `release` stops listening to its signal.
  * @typedef {{ task: string, onProgress: any, release(): void }} OpenTask
  */
 
@@ -53,7 +52,7 @@ export class TaskProgress {
   /** By the id of the call. @type {Map<unknown, OpenTask>} */
   #made = new Map();
   /**
-   * What the other side asked for, by its task.
+   * The received calls with tasks, by task.
    * @type {Map<string, import('./received-call.js').ReceivedCall>}
    */
   #received = new Map();
@@ -65,7 +64,7 @@ export class TaskProgress {
   }
 
   /**
-   * Asks the other side to stop a task. Its answer says nothing that somebody waits for.
+   * Requests that the other side stop a task. Its answer is not needed.
    * @param {string} taskId
    */
   #stop(taskId) {
@@ -75,7 +74,7 @@ export class TaskProgress {
   }
 
   /**
-   * A call of this side has been answered.
+   * Call this when a call of this side has been answered.
    * @param {import('./made-call.js').MadeCall} call
    * @param {unknown} result
    */
@@ -96,7 +95,7 @@ export class TaskProgress {
   }
 
   /**
-   * An answer came when nobody waited for it any more: nobody knows of its task.
+   * Handles an answer that came too late: its task must not go on unnoticed.
    * @param {unknown} result
    */
   late(result) {
@@ -106,7 +105,7 @@ export class TaskProgress {
   }
 
   /**
-   * This side has answered a call.
+   * Call this when this side has answered a call.
    * @param {import('./received-call.js').ReceivedCall} call
    * @param {unknown} result
    */
@@ -120,7 +119,7 @@ export class TaskProgress {
   }
 
   /**
-   * The other side stops a task.
+   * Call this when the other side stops a task.
    * @param {unknown} params
    */
   stopped(params) {
@@ -130,7 +129,7 @@ export class TaskProgress {
   }
 
   /**
-   * A result or a notification, of either side, may say that a task has ended.
+   * Reads a result or a notification, of either side, which may report that a task has ended.
    * @param {unknown} params
    */
   noticed(params) {
@@ -141,14 +140,14 @@ export class TaskProgress {
     for (const [id, { task }] of this.#made) if (task === ended) this.#forget(id);
   }
 
-  /** The connection has ended: the other side can be asked no more. */
+  /** Call this when the connection has ended: the other side cannot be reached any more. */
   close() {
     for (const id of this.#made.keys()) this.#forget(id);
     this.#received.clear();
   }
 
   /**
-   * Who takes the progress of a call's task.
+   * The callback for the progress of a call's task.
    * @param {unknown} id
    */
   listener(id) {

@@ -1,18 +1,19 @@
 /**
- * From a page to the app in its iframe and back, for a protocol without a handshake of its own.
+ * Connects a page and the app in its iframe, for a protocol without a handshake of its own.
  *
  * A message counts only with the exact origin, the right source and `isTrusted`. Until each side
  * knows that the other runs this library, too, they send only the protocol's messages, and these
- * words, which are none, so that others ignore them:
+ * control messages, which other libraries ignore:
  *
  *   app   here {document}          a document has loaded, and this is its mark
  *   host  hello {to}               may be answered with a port
- *   app   offer {to, document} with a port that this document made, so that nobody else holds its
- *         other end
- *   host  taken {to}               the host's last word on the window: from now on it uses the port
+ *   app   offer {to, document} with a port that this document made, so that its other end is
+ *         with this document alone
+ *   host  taken {to}               the host's last message on the window: from now on it uses the
+ *         port
  *   app   moved {document}         and so does the app
  *
- * A side reads from the port once the other has sent its last word on the window, so that no
+ * A side reads from the port once the other has sent its last message on the window, so that no
  * message overtakes another.
  */
 import {
@@ -35,27 +36,27 @@ import { portChannel } from './port-channel.js';
 
 /** @import { Transport } from 'abp-bridge/driver' */
 
-/** The key of our own words. */
+/** The key of our control messages. */
 const WORD = 'abp-bridge';
-/** ms after which the host speaks first: the app may have loaded long ago. */
+/** ms after which the host sends first: the app may have loaded long ago. */
 const PATIENCE = 10000;
 /** Messages from a sandboxed app that are kept until it offers its port. */
 const MAX_EARLY_MESSAGES = 1024;
 
 /**
- * @typedef {object} HostOptions What a page that embeds another may be given.
+ * @typedef {object} HostOptions Options of a page that embeds another.
  * @property {string} origin the app's exact origin; `'null'` is a sandboxed iframe, which must run
- *   this library too: it is only spoken to by the port that it offers
+ *   this library too: messages go to it only by the port that it offers
  * @property {boolean} [loaded] whether the app listens already, so that the host may send at once
  *   (false)
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to window messages, readable in the
- *   browser's tools, also where both sides are ours (`'frames'`)
+ *   browser's tools, also if both sides are of this library (`'frames'`)
  */
 
 /**
- * @typedef {object} AppOptions What an embedded page may be given.
- * @property {readonly string[]} [origins] the exact origins that the host may have; nothing is sent
- *   to others. Without them it is whoever embeds this page
+ * @typedef {object} AppOptions Options of an embedded page.
+ * @property {readonly string[]} [origins] the exact allowed origins of the host; nothing is sent to
+ *   others. The default is that of the page that embeds this one
  * @property {Window} [host] its window (`parent`)
  * @property {'frames' | 'none'} [upgrade] as above
  */
@@ -68,7 +69,7 @@ const APP_OPTIONS = { host: 'an object', origins: 'an object', upgrade: '"frames
 /**
  * From a host page to the app in its iframe, or in a window that it opened.
  *
- * What is posted before the app has spoken or loaded waits, since a document that loads hears
+ * Messages wait until the app has sent something or has loaded, since a loading document receives
  * nothing. An iframe that is reloaded, navigated or removed closes the channel: a new document
  * needs a new one.
  * @param {HTMLIFrameElement | Window | null} target
@@ -79,26 +80,26 @@ const APP_OPTIONS = { host: 'an object', origins: 'an object', upgrade: '"frames
 export const windowChannel = (target, options) => new HostChannel(target, options);
 
 /**
- * From an app to the page that embeds it, or that opened it.
+ * Connects an app to the page that embeds it, or that opened it.
  * @param {AppOptions & { origins: readonly string[] }} options
  * @returns {Transport}
  */
 export const hostChannel = (options) => new AppChannel(options);
 
-/** What both sides have in common. */
+/** The common part of both sides. */
 class WindowChannel extends Receiver {
-  /** Where messages are posted, once there is one. @type {Transport | undefined} */
+  /** The port for messages, once there is one. @type {Transport | undefined} */
   port;
-  /** Whether the other side has sent its last word on the window. */
+  /** True if the other side has sent its last message on the window. */
   #deaf = false;
-  /** Stops watching what the other side is in. */
+  /** Stops watching the other side's window. */
   unwatch = () => {};
 
-  /** @param {Transport} way by which messages go until there is a port */
+  /** @param {Transport} way for messages until there is a port */
   constructor(way) {
     super();
     this.way = way;
-    way.onMessage = (data, ports) => this.#heard(data, ports);
+    way.onMessage = (data, ports) => this.#receive(data, ports);
   }
 
   /**
@@ -110,7 +111,7 @@ class WindowChannel extends Receiver {
   }
 
   /**
-   * Tells the other side, if there is a port.
+   * Notifies the other side, if there is a port.
    * @override
    */
   end() {
@@ -135,7 +136,7 @@ class WindowChannel extends Receiver {
   }
 
   /**
-   * From now on messages are read from the port.
+   * Reads messages from the port from now on.
    * @param {Transport} port
    */
   listenTo(port) {
@@ -149,19 +150,19 @@ class WindowChannel extends Receiver {
    * @param {unknown} data
    * @param {readonly MessagePort[]} ports
    */
-  #heard(data, ports) {
+  #receive(data, ports) {
     const word = getOwn(data, WORD);
     const isOurs = typeof word === 'string';
     const isHeard = isMessage(data);
-    // The words hold no secret.
+    // The control messages hold no secret.
     const kept = isOurs ? this.onWord(word, data, ports) : undefined;
-    // What is neither is for others, with its ports.
+    // Other messages are left to other listeners, with their ports.
     if (isOurs || isHeard) for (const port of ports) if (port !== kept) port.close();
     if (!this.#deaf && isHeard && this.believes(data)) this.receive(data);
   }
 
   /**
-   * Takes a word of ours. Returns the port that is kept, if one is.
+   * Handles a control message. Returns the port that is kept, if any.
    * @param {string} _word
    * @param {unknown} _data
    * @param {readonly MessagePort[]} _ports
@@ -170,7 +171,7 @@ class WindowChannel extends Receiver {
   onWord(_word, _data, _ports) {}
 
   /**
-   * Whether a message from the window is delivered at once.
+   * True if a message from the window is delivered at once.
    * @param {unknown} _data
    */
   believes(_data) {
@@ -179,7 +180,7 @@ class WindowChannel extends Receiver {
 }
 
 class HostChannel extends WindowChannel {
-  /** What the app calls this side. */
+  /** The name by which the app addresses this side. */
   #name = secret();
   /** The mark of the app's document, if it runs this library. @type {unknown} */
   #document;
@@ -188,20 +189,20 @@ class HostChannel extends WindowChannel {
    * @type {[unknown, Transferable[] | undefined][] | undefined}
    */
   #waiting = [];
-  /** What a sandboxed app sent by the window. @type {unknown[]} */
+  /** Messages of a sandboxed app by the window. @type {unknown[]} */
   #early = [];
   #opaque;
   #upgrade;
   #iframe;
   /**
-   * The document to which messages are sent, if it is one of this page's own origin.
+   * The document that messages are sent to, if it is of this page's own origin.
    * @type {Document | null}
    */
   #shown = null;
   #timer;
-  /** Whether the app sent something before its document was complete. */
+  /** True if the app sent something before its document was complete. */
   #spokeEarly = false;
-  /** Whether it ended because the frame, or this page, shows another document. */
+  /** True if it ended because the frame, or this page, shows another document. */
   isReplaced = false;
 
   /**
@@ -247,20 +248,20 @@ class HostChannel extends WindowChannel {
     super.end();
   }
 
-  /** The frame has loaded a document, or fired `load` for another reason. */
+  /** Called when the frame has loaded a document, or fired `load` for another reason. */
   suspect() {
-    // A document that runs this library says what it is: `here`, when it begins, and by its port
-    // when it ends.
+    // A document that runs this library identifies itself: by `here` when it begins, and by its
+    // port when it ends.
     if (this.port || this.#document !== undefined) return;
-    // Another app cannot be asked, but a document of this page's own origin can be compared. What
-    // listened before this event may have waited for it.
+    // A foreign app cannot be asked, but a document of this page's own origin can be compared. An
+    // app that listened before this event may have waited for it.
     if (this.#waiting || this.#spokeEarly) this.#release();
     else if (this.#shown === null || this.#shown !== this.#iframe.contentDocument)
       this.#replaced('Another document is there now');
     this.#spokeEarly = false;
   }
 
-  /** This page is going away. */
+  /** Called when this page is going away. */
   leave() {
     this.#replaced('The page was closed');
   }
@@ -277,8 +278,7 @@ class HostChannel extends WindowChannel {
 
   /**
    * A sandboxed frame that navigates keeps its window and its origin. So messages from the window
-   * are only trusted once the document whose mark nobody else knows has confirmed that it is still
-   * there.
+   * are only trusted once the document, whose mark is secret, has confirmed that it is still there.
    * @override
    * @param {unknown} data
    */
@@ -338,7 +338,7 @@ class HostChannel extends WindowChannel {
 }
 
 /**
- * Without `origins` it is for a view, which anybody may embed: the origin is found out.
+ * Without `origins` it is for a view, which any page may embed: the origin is detected.
  * @internal for `@abp-bridge/mcp-apps`
  */
 export class AppChannel extends WindowChannel {
@@ -393,8 +393,8 @@ export class AppChannel extends WindowChannel {
 }
 
 /**
- * The origin of the page that embeds this one; undefined if the browser does not say. A page of the
- * same origin can be asked, and some browsers list the origins of the others.
+ * The origin of the page that embeds this one; undefined if the browser does not reveal it. A page
+ * of the same origin can be asked, and some browsers list the origins of the others.
  * @param {Window} host
  */
 function originOf(host) {
@@ -404,11 +404,11 @@ function originOf(host) {
 }
 
 /**
- * From an app to its host, whose origin is one of several, or not known at all, until it has sent
+ * Connects an app to its host, whose origin is one of several, or unknown until it has sent
  * something. As long as this page lives, that window has the same document: a page dies with the
  * one that embeds it.
  * @param {Window} host
- * @param {readonly string[]} [origins] without them: whoever it is
+ * @param {readonly string[]} [origins] default: any
  */
 function hostTransport(host, origins) {
   let possible = origins && [...new Set(origins)];
@@ -422,13 +422,13 @@ function hostTransport(host, origins) {
   addEventListener('message', hear);
   const transport = Object.assign(new Receiver(), {
     /**
-     * The browser delivers a message only for the origin that the host has.
+     * The browser delivers a message only to the host's origin.
      * @type {Transport['post']}
      */
     post(message, transfer) {
       if (transport.stopped) return;
-      // Until the origin is known, nothing is posted but what may be read by anybody. No target
-      // names an opaque one.
+      // Until the origin is known, only messages without secrets are posted. No target names an
+      // opaque origin.
       const targets = possible ?? [OPAQUE];
       for (const origin of targets)
         host.postMessage(message, {

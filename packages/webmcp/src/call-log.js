@@ -1,12 +1,12 @@
 /**
- * What became of the calls that came by WebMCP, for agents that ask: the browser tells a caller
- * that aborts nothing.
+ * Outcomes of calls by WebMCP, for agents that ask: the browser reports nothing to a caller that
+ * aborts.
  */
 import { getOwn } from 'abp-bridge/driver';
 
-/** The tool that tells what became of calls. */
+/** The name of the tool that lists calls. */
 export const CALLS = 'abp.calls';
-/** Calls that have ended and are remembered, and calls that are told at once. */
+/** Ended calls that are remembered, and calls in one answer. */
 const MAX_REMEMBERED = 64;
 const MAX_TOLD = 128;
 
@@ -26,29 +26,29 @@ const MAX_TOLD = 128;
  */
 
 /**
- * What an agent is told of a call.
+ * A call in the answer of the tool.
  * @typedef {object} CallRecord
  * @property {string} callId
  * @property {string} capability
  * @property {State} state
  * @property {string} startedAt ISO 8601
  * @property {number} [duration] ms
- * @property {string} [outcome] what became of its work, unless it runs or has completed:
- *   `unstarted`, `stopped`, `finished`, `running` (it was cancelled, and has not returned),
- *   `unknown` or `failed`
- * @property {unknown} [report] what its handler had done and what remained, in its own words
- * @property {unknown} [progress] what its handler reported last
+ * @property {string} [outcome] of its work, unless it runs or has completed: `unstarted`,
+ *   `stopped`, `finished`, `running` (it was cancelled, and has not returned), `unknown` or
+ *   `failed`
+ * @property {unknown} [report] of its handler: what was done and what remained
+ * @property {unknown} [progress] the latest
  * @property {ErrorObject} [error]
  */
 
 /**
- * The values of a call. `became` tells what became of it; undefined if it is forgotten.
+ * The values of a call. `became` returns its outcome; undefined if it is forgotten.
  * @typedef {Pick<CallRecord, 'callId' | 'capability' | 'startedAt' | 'progress'>
  *   & { response?: Ended, became: () => Became | undefined }} Logged
  */
 
 /**
- * What a response says of its call.
+ * The state and outcome in a response.
  * @param {Ended} response
  * @returns {Became}
  */
@@ -61,11 +61,11 @@ export const RUNNING = { state: 'running' };
 /** @type {Became} */
 export const CANCELLING = { state: 'cancelling', outcome: 'running' };
 
-/** Keeps the values of calls. What became of them it asks. */
+/** Keeps the values of calls. Their outcomes are queried. */
 export class CallLog {
   #next = 0;
   /**
-   * In the order of their start; those that have ended in that of their end.
+   * Running calls in the order of their start, ended ones in that of their end.
    * @type {Map<string, Logged>}
    */
   #calls = new Map();
@@ -95,9 +95,9 @@ export class CallLog {
   }
 
   /**
-   * What is known, the latest first.
-   * @param {unknown} [callId] only this one
-   * @returns {CallRecord[]} those that run, and then those that have ended
+   * The known calls, the latest first.
+   * @param {unknown} [callId] of the only call to return
+   * @returns {CallRecord[]} running calls, then ended ones
    */
   tell(callId) {
     /** @type {[runs: CallRecord[], ended: CallRecord[]]} */
@@ -117,7 +117,7 @@ export class CallLog {
 }
 
 /**
- * The tool by which an agent asks what became of calls.
+ * The tool by which an agent asks for the outcomes of calls.
  * @param {CallLog} log
  * @param {string} [name]
  */

@@ -70,17 +70,17 @@ async function someTool(tools, { timeout = 10_000, signal }) {
   }
 }
 
-/** Until the next look, in ms. */
+/** Ms between two checks. */
 const PAUSE = 20;
 const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
 
 /**
- * Tells when an iframe has lost its document.
+ * Detects when an iframe has lost its document.
  * @param {HTMLIFrameElement} iframe
  * @param {boolean} own whether its `load` is still to come: a document of another site can neither
  *   be compared nor asked, and that is the first after its tools came
  * @param {() => void} lost
- * @returns {() => void} what ends it
+ * @returns {() => void} stops it
  */
 function watchDocument(iframe, own, lost) {
   // A frame that has begun to load still shows an empty document.

@@ -1,21 +1,20 @@
 /**
- * What `@abp-bridge/webmcp` exports: an app's capabilities as WebMCP tools, and a client of the
- * tools of a page.
+ * The entry `@abp-bridge/webmcp`: an app's capabilities as WebMCP tools, and a client of the tools
+ * of a page.
  *
- * How it is made. What few pages need is loaded where a browser, or a polyfill, has
+ * How it is made. The rarely needed parts are loaded if a browser, or a polyfill, has
  * `document.modelContext`, or with the first call.
  *
- *   tools.js          the tools of an app. Whoever calls them, they are one agent of the app: a
- *                     client at the other end of a port
- *   call-log.js       what was called, for agents that ask by the tool `abp.calls`
- *   settled.js        the same for tools of others' making (an entry of its own, which has no core)
- *   connect-tools.js  the other way: the tools of a page as an app of others' making
- *                     (packages/automation)
+ *   tools.js          the tools of an app. All their callers are one agent of the app: a client at
+ *                     the other end of a port
+ *   call-log.js       the latest calls, for agents that ask by the tool `abp.calls`
+ *   settled.js        the same for foreign tools (a separate entry, without a core)
+ *   connect-tools.js  the reverse: the tools of a page as a foreign app (packages/automation)
  *
  * A call of a tool: the browser calls `execute` (tools.js), which makes a call of the client. The
- * app's core runs it as any other, and decides what becomes of it. WebMCP drops what is answered to
- * a call that was aborted, so an agent asks `abp.calls`; that asks the app's core by the call's id,
- * as long as it remembers. Held here: what was registered, and the values of the last calls (names,
+ * app's core runs it as any other, and decides its outcome. WebMCP drops the answer to a call that
+ * was aborted, so an agent asks `abp.calls`; that asks the app's core by the call's id, as long as
+ * it remembers. JavaScript holds the registered tools, and the values of the last calls (names,
  * times, errors). No states.
  */
 import { exactOrigin, reportError, requireOptions } from 'abp-bridge/driver';
@@ -31,10 +30,10 @@ export { AbpError } from 'abp-bridge/driver';
  */
 
 /**
- * @typedef {object} WebMcpOptions How capabilities become tools.
+ * @typedef {object} WebMcpOptions Options of an app's tools.
  * @property {string[]} [origins] the exact origins of pages whose scripts may see and call the
  *   tools, in frames around or in this one (those of `expose`). Scripts of this page's own origin,
- *   the browser's agent and whoever drives the browser always may
+ *   the browser's agent and programs that drive the browser always may
  */
 
 /** @type {import('abp-bridge/driver').Kinds<WebMcpOptions>} */
@@ -42,8 +41,8 @@ const OPTIONS = { origins: 'an object' };
 
 /**
  * Makes an app's capabilities WebMCP tools: `expose(definition, { origins, webmcp: webmcp() })`.
- * Each is a tool as long as it is available. Nothing happens, and nothing more is loaded, where
- * there is no `document.modelContext` once the app is ready.
+ * Each is a tool as long as it is available. Nothing happens, and nothing more is loaded, if there
+ * is no `document.modelContext` once the app is ready.
  * @param {WebMcpOptions} [options]
  * @returns {WebMcp}
  * @throws {AbpError} INVALID_PARAMS if an origin is not exact
@@ -62,7 +61,7 @@ export function webmcp(options = {}) {
       const { Tools } = await import('./tools.js');
       if (!isClosed) tools = new Tools(context, app, exposedTo ?? app.origins);
     };
-    // An app that does not get ready says so itself.
+    // An app that does not get ready reports that itself.
     begin().catch((error) => isClosed || reportError(error));
     return {
       changed: () => tools?.update(),
@@ -76,27 +75,27 @@ export function webmcp(options = {}) {
 
 /**
  * Connects to the WebMCP tools of this document, or of the one in an iframe, as if they were the
- * capabilities of an app. They may belong to a page that has never heard of this library. Where the
- * page is an app of this protocol, `connect` reaches it better: WebMCP tells neither progress nor
- * what became of a cancelled call.
+ * capabilities of an app. The page need not know this library. If the page is an app of this
+ * protocol, `connect` is better: WebMCP reports neither progress nor the outcome of a cancelled
+ * call.
  * @param {Document | HTMLIFrameElement} target this page's `document`, or an iframe in it with
  *   `allow="tools"`, whose tools are exposed to this page's origin
- * @param {Omit<import('abp-bridge/driver').ConnectOptions, 'upgrade'>} options `origin`
- *   is the iframe's exact origin; `timeout` is how long to wait for the first tool (10000 ms)
- * @returns {Promise<import('abp-bridge/driver').Client>} rejects with an AbpError:
- *   `NOT_SUPPORTED` where the browser has no WebMCP, `PERMISSION_DENIED` where this document may
- *   not use it, `TIMEOUT` where there are no tools
+ * @param {Omit<import('abp-bridge/driver').ConnectOptions, 'upgrade'>} options `origin` is the
+ *   iframe's exact origin; `timeout` is the ms to wait for the first tool (10000)
+ * @returns {Promise<import('abp-bridge/driver').Client>} rejects with an AbpError: `NOT_SUPPORTED`
+ *   if the browser has no WebMCP, `PERMISSION_DENIED` if this document may not use it, `TIMEOUT` if
+ *   there are no tools
  */
 export async function connectTools(target, options) {
   const tools = await import('./connect-tools.js');
   return tools.connectTools(target, options, isLoaded);
 }
 
-// --- Which iframes have fired `load`
-// ----------------------------------------------------------------- Nothing else tells whether the
-// own `load` of a document of another site is still to come. So this listens from the start.
+// --- Iframes that have fired `load` --------------------------------------------------------------
+// Only `load` itself shows whether that of a document of another site is still to come. So this
+// listens from the start.
 
-/** The address that each had. @type {WeakMap<EventTarget, string>} */
+/** The address that each had then. @type {WeakMap<EventTarget, string>} */
 const loaded = new WeakMap();
 
 /** @param {any} target */
@@ -107,8 +106,8 @@ const hasLoaded = (target) => {
 /** @param {HTMLIFrameElement} iframe */
 const isLoaded = (iframe) =>
   loaded.get(iframe) === iframe.src ||
-  // `load` does not leave a shadow tree. There the browser's own notes tell: it makes them with the
-  // `load` of another site's document.
+  // `load` does not leave a shadow tree. There the browser's performance entries help: it makes
+  // them with the `load` of another site's document.
   (iframe.getRootNode() !== document &&
     performance
       .getEntriesByName(iframe.src)
@@ -117,7 +116,7 @@ const isLoaded = (iframe) =>
 if (globalThis.document) {
   // `load` does not bubble, but it can be captured.
   document.addEventListener('load', ({ target }) => hasLoaded(target), true);
-  // A page is loaded when its iframes are, save those that wait until they are seen.
+  // A page is loaded when its iframes are, except those that load lazily.
   const early = [...document.querySelectorAll('iframe')].filter(
     ({ loading }) => loading !== 'lazy',
   );

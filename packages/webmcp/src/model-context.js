@@ -1,7 +1,7 @@
 /**
- * WebMCP's `document.modelContext`: the browser's own object where there is one, because the
- * wrappers that libraries put in its place lose the signal by which a call is cancelled.
- * @returns {any} undefined where there is none
+ * WebMCP's `document.modelContext`: the browser's own object if there is one, because wrappers of
+ * libraries lose the signal by which a call is cancelled.
+ * @returns {any} undefined if there is none
  */
 export function modelContext() {
   const { document, Document } = /** @type {any} */ (globalThis);

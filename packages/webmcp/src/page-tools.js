@@ -1,9 +1,9 @@
 /**
  * The WebMCP tools of a document, as an object of the form of `window.abp`, which is called like
- * any other app that is not ours. This is made where the tools are: in a page that is driven, too.
+ * any foreign app. It is made in the document of the tools: in a driven page, too.
  *
- * WebMCP settles a call at once when its caller aborts, and drops what the tool says afterwards. So
- * nobody here knows whether the tool has stopped, and a response to a cancelled call says so:
+ * WebMCP settles a call at once when its caller aborts, and drops the tool's later answer. So it is
+ * unknown whether the tool has stopped, and the response to a cancelled call says so:
  * `metadata.outcome` is `'unknown'`.
  */
 import {
@@ -20,7 +20,7 @@ import { modelContext } from './model-context.js';
 export { modelContext };
 
 /**
- * What a page registers, as WebMCP lists it. `inputSchema` is JSON Schema, or its text.
+ * A tool of a page, as WebMCP lists it. `inputSchema` is JSON Schema, or its text.
  * @typedef {object} Tool
  * @property {string} name
  * @property {unknown} [title]
@@ -34,10 +34,10 @@ export { modelContext };
  * @property {() => Promise<boolean>} found whether there are tools, and the page had the time to
  *   show a `window.abp`
  * @property {any} abp the tools, in the form of `window.abp`. A call that was executed is answered
- *   `{ output }`, the text that WebMCP gave: see {@link readAnswer}
+ *   `{ output }`, WebMCP's text: see {@link readAnswer}
  */
 
-/** How many tools are looked at. */
+/** Tools that are read at most. */
 const MAX_TOOLS = 4096;
 const page = /** @type {any} */ (globalThis);
 
@@ -65,7 +65,7 @@ function describe({ name, title, description, inputSchema, annotations }) {
     annotations: annotations ? { ...annotations } : undefined,
     available: true,
     requirements: [],
-    // Whether the browser passes a cancel on to the tool, and whether what became of it is known.
+    // Whether the browser passes a cancel on to the tool, and whether the outcome is known.
     features: {
       cancellation: isNative && !isText,
       cancelOutcome: false,
@@ -79,10 +79,10 @@ function describe({ name, title, description, inputSchema, annotations }) {
 class ToolList {
   #window;
   #origin;
-  /** By name; undefined when they must be asked for. @type {Map<string, Tool> | undefined} */
+  /** By name; undefined when they must be requested. @type {Map<string, Tool> | undefined} */
   #known;
-  /** What was told of each, as text. @type {Map<string, string>} */
-  #told = new Map();
+  /** The last description of each, as text. @type {Map<string, string>} */
+  #described = new Map();
 
   /**
    * @param {any} window
@@ -94,7 +94,7 @@ class ToolList {
   }
 
   /**
-   * Asks for the tools.
+   * Requests the tools.
    * @returns {Promise<Map<string, Tool>>}
    */
   async ask() {
@@ -117,22 +117,22 @@ class ToolList {
     return this.#known?.get(name) ?? (await this.ask()).get(name);
   }
 
-  /** All of them as capabilities. */
+  /** All tools as capabilities. */
   async describe() {
     const all = [...(this.#known ?? (await this.ask())).values()].map(describe);
-    this.#told = new Map(all.map((tool) => [tool.name, JSON.stringify(tool)]));
+    this.#described = new Map(all.map((tool) => [tool.name, JSON.stringify(tool)]));
     return all;
   }
 
   /**
-   * What has changed since they were described.
-   * @returns {Promise<object | undefined>} the names; undefined if nothing has
+   * The changes since they were described.
+   * @returns {Promise<object | undefined>} the names; undefined if nothing has changed
    */
   async changes() {
     this.#known = undefined;
-    const before = this.#told;
+    const before = this.#described;
     await this.describe();
-    const told = this.#told;
+    const told = this.#described;
     const names = [...told.keys()];
     const added = names.filter((name) => !before.has(name));
     const removed = [...before.keys()].filter((name) => !told.has(name));
@@ -159,11 +159,11 @@ function inputOf(params) {
 class ToolsApp {
   #tools;
   #origin;
-  /** Told what has changed. @type {((changes: object) => void) | undefined} */
+  /** Called with changes. @type {((changes: object) => void) | undefined} */
   #onChanged;
-  /** Whether `executeTool` took the input as text last: polyfills do, and browsers did. */
+  /** True if `executeTool` last accepted the input as text: polyfills do, and browsers did. */
   #takesText = false;
-  /** What aborts the calls that run, by callId. @type {Map<unknown, AbortController>} */
+  /** Abort the running calls, by callId. @type {Map<unknown, AbortController>} */
   #running = new Map();
 
   /**
@@ -243,9 +243,9 @@ class ToolsApp {
    * @param {unknown} input
    * @param {AbortSignal} signal
    * @param {boolean} [asText]
-   * @param {boolean} [isRetry] whether the other form was refused
-   * @returns {Promise<unknown>} the text that WebMCP gives; rejects with the protocol's error, or
-   *   as the signal says
+   * @param {boolean} [isRetry] whether the other form was rejected
+   * @returns {Promise<unknown>} WebMCP's text; rejects with the protocol's error, or with the
+   *   signal's reason
    */
   async #execute(tool, input, signal, asText = this.#takesText, isRetry = false) {
     try {
@@ -255,7 +255,7 @@ class ToolsApp {
       return output;
     } catch (error) {
       const { name, message } = /** @type {Error} */ (error ?? {});
-      // Either way it was refused before the tool was called: what a tool throws has another form.
+      // It was rejected before the tool was called: errors of tools have another form.
       const isRefused = name === 'TypeError' || /^Failed to parse input/.test(message);
       if (signal.aborted) throw error;
       if (isRetry || !isRefused) throw await this.#errorOf(tool.name, error);
@@ -264,7 +264,7 @@ class ToolsApp {
   }
 
   /**
-   * The error of a call that WebMCP rejected. It hides what the tool threw.
+   * The error of a call that WebMCP rejected. WebMCP hides the tool's own error.
    * @param {string} name
    * @param {any} error
    */
@@ -276,7 +276,7 @@ class ToolsApp {
     if (code) return { code, message, retryable: false };
     const tools = await this.#tools.ask().catch(() => new Map());
     // A document that loads again may have registered the same tool by now: then only the browser's
-    // words tell.
+    // message shows it.
     if (tools.has(name) && !/transient/.test(message)) {
       return { code: 'OPERATION_FAILED', message, retryable: false };
     }
@@ -305,7 +305,7 @@ class ToolsApp {
 
 /**
  * @param {object} [of]
- * @param {any} [of.window] the window whose tools are meant: this page's own, or that of a frame
+ * @param {any} [of.window] the window of the tools: this page's own, or that of a frame
  * @param {string} [of.origin] the exact origin of a frame
  * @param {number} [of.patience] ms that a page with tools has to show a `window.abp`
  * @returns {PageTools}
@@ -333,8 +333,8 @@ const MAX_PARTS = 64;
 /**
  * Reads the answer to a call of a tool, outside of its page.
  * @param {unknown} answer
- * @returns {unknown} as it is, if the tool was not executed; the response that the tool returned,
- *   if it is one; otherwise a success with what it returned, or MCP's `isError` as a failure
+ * @returns {unknown} unchanged, if the tool was not executed; the response that the tool returned,
+ *   if it is one; otherwise a success with the returned value, or MCP's `isError` as a failure
  */
 export function readAnswer(answer) {
   if (!isObject(answer) || !Object.hasOwn(answer, 'output')) return answer;
@@ -357,7 +357,7 @@ export function readAnswer(answer) {
 
 /** @param {unknown} output JSON or, where the tool returned a string, that string */
 function valueOf(output) {
-  // Chromium writes `undefined` as this text; null says that the document was left.
+  // Chromium writes `undefined` as this text; null means that the document was left.
   if (typeof output !== 'string' || output === 'undefined') return undefined;
   try {
     return JSON.parse(output, textToBytes);

@@ -1,7 +1,7 @@
 /**
- * WebMCP tools that this library did not make, with what it gives its own: a signal, an outcome, a
- * report, and the tool by which an agent asks what became of a call. It needs no core: a tool's own
- * promise decides.
+ * Gives foreign WebMCP tools the features of this library's: a signal, an outcome, a report, and
+ * the tool by which an agent asks for the outcome of a call. It needs no core: a tool's own promise
+ * decides.
  */
 import { keptReport, saysCancelled, toErrorObject } from 'abp-bridge/driver';
 import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './call-log.js';
@@ -9,12 +9,12 @@ import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './cal
 /** @typedef {import('./call-log.js').CallRecord} CallRecord */
 
 /**
- * @typedef {object} SettledContext What a tool's `execute` is given as its second argument, with
- *   all that the browser gives.
+ * @typedef {object} SettledContext The second argument of a tool's `execute`, with all members that
+ *   the browser passes.
  * @property {AbortSignal} signal fires when the agent cancels the call; never in browsers that do
- *   not tell
- * @property {(report: { applied?: unknown, remaining?: unknown }) => void} report says what has
- *   been done and what remains. The last one is told with the outcome. It must be JSON of at most
+ *   not report it
+ * @property {(report: { applied?: unknown, remaining?: unknown }) => void} report records what was
+ *   done and what remains. The last report is sent with the outcome. It must be JSON of at most
  *   4096 characters, or throws a TypeError
  */
 
@@ -25,15 +25,14 @@ import { CANCELLING, CallLog, RUNNING, callsTool as toolOf, saidBy } from './cal
  * @property {(input: any, context: SettledContext) => unknown} execute
  */
 
-/** Of all tools in this document. */
+/** The calls of all tools in this document. */
 const log = new CallLog();
 
 /**
- * Wraps a tool, so that what becomes of its calls is known:
- * `registerTool(settled({ name, execute, … }))`. A call that is not cancelled gives what the tool
- * gives. One that was cancelled gives `{ success: false,
- * cancelled: true, error, metadata: { callId, outcome, report } }`, where the browser lets it
- * through; {@link callsTool} tells it in any case.
+ * Wraps a tool, so that the outcomes of its calls are known: `registerTool(settled({ name, execute,
+ * … }))`. A call that is not cancelled returns the tool's result. A cancelled one returns `{
+ * success: false, cancelled: true, error, metadata: { callId, outcome, report } }`, if the browser
+ * lets it through; {@link callsTool} lists it in any case.
  * @template {SettledTool} T
  * @param {T} tool
  * @returns {Omit<T, 'execute'> & { execute: (input?: any, context?: any) => Promise<unknown> }}
@@ -47,10 +46,10 @@ export function settled(tool) {
 }
 
 /**
- * The tool that tells what became of the calls of wrapped tools: `registerTool(callsTool())`. It
- * tells of every agent's calls, so think twice before it is exposed to other origins.
- * @param {{ name?: string }} [options] `name` is `abp.calls`; a page whose app has such a tool
- *   already gives another
+ * The tool that lists the calls of wrapped tools and their outcomes: `registerTool(callsTool())`.
+ * It lists every agent's calls, so think twice before you expose it to other origins.
+ * @param {{ name?: string }} [options] `name` is `abp.calls` by default; use another if the page's
+ *   app has such a tool already
  */
 export const callsTool = ({ name } = {}) => toolOf(log, name);
 
@@ -78,7 +77,7 @@ async function run(tool, input, context) {
     },
   };
   /**
-   * @param {string} [outcome] none is success
+   * @param {string} [outcome] absent for a success
    * @param {unknown} [thrown]
    */
   const ended = (outcome, thrown) => {
@@ -90,7 +89,7 @@ async function run(tool, input, context) {
         response.cancelled = true;
         error.code = 'CANCELLED';
       }
-      // What was done may be done again only if it was nothing, or changes nothing.
+      // The call may be repeated only if nothing was done, or if it changes nothing.
       if (outcome !== 'failed')
         error.retryable = outcome === 'unstarted' || tool.annotations?.readOnlyHint === true;
     }

@@ -21,11 +21,11 @@ import {
 } from 'abp-bridge/driver';
 import { CALLS, CANCELLING, CallLog, RUNNING, callsTool, saidBy } from './call-log.js';
 
-/** How often the app is asked whether what it decides by functions is available, in ms. */
+/** Ms between two checks of capabilities whose availability is decided by functions. */
 const POLL = 1000;
-/** Names that WebMCP takes. */
+/** Names that WebMCP accepts. */
 const NAME = /^[\w.-]{1,128}$/;
-/** At most so many characters of an output schema are put into a description. */
+/** Characters of an output schema in a description. */
 const MAX_SCHEMA_LENGTH = 2000;
 const HINTS = ['readOnlyHint', 'untrustedContentHint', 'consequentialHint', 'debugging'];
 const REASON = 'The agent cancelled the call (WebMCP)';
@@ -45,13 +45,13 @@ export class Tools {
   #app;
   #exposedTo;
   /**
-   * By name: what was registered, and what unregisters it.
+   * By name: the tool as text, and the controller that unregisters it.
    * @type {Map<string, { text: string, controller: AbortController }>}
    */
   #registered = new Map();
-  /** What the console was told of. @type {Set<string>} */
+  /** Tools with a warning in the console. @type {Set<string>} */
   #refused = new Set();
-  /** Whether a tool was refused that may be taken later: another library may give up its name. */
+  /** True if a rejected tool may be accepted later: another library may give up its name. */
   #retries = false;
   #onToolChange = () => this.#retries && this.update();
   #log = new CallLog();
@@ -88,7 +88,7 @@ export class Tools {
     this.update();
   }
 
-  /** Whether functions decide what is available: nothing tells when their answers change. */
+  /** True if functions decide what is available: there is no event for their changes. */
   get #decidesByFunctions() {
     return [...(this.#app.registry?.all.values() ?? [])].some(
       ({ available, requirements }) =>
@@ -98,7 +98,7 @@ export class Tools {
 
   #open() {
     const { port1, port2 } = new MessageChannel();
-    // Both ends live and die together.
+    // Both ends are in this page.
     const carries = /** @type {const} */ (['frames']);
     this.#transport = Object.assign(portTransport(port1), { prepare: toPlain, carries });
     this.#app.exposed.accept(this.#transport);
@@ -115,14 +115,14 @@ export class Tools {
 
   // --- The tools ---------------------------------------------------------------------------------
 
-  /** Registers what is available, and unregisters what is not any more. */
+  /** Registers available capabilities, and unregisters the others. */
   update() {
     this.#update().catch((error) => this.#closed || reportError(error));
   }
 
   async #update() {
     const { registry } = this.#app;
-    // The capabilities of an app made without this library are known once there is a session.
+    // The capabilities of a foreign app are known once there is a session.
     if (!registry) await this.#connect();
     const capabilities = registry?.list() ?? (await this.#client.listCapabilities());
     if (this.#closed) return;
@@ -153,10 +153,10 @@ export class Tools {
     this.#registered.set(name, { text: JSON.stringify(tool), controller });
     const execute = (/** @type {unknown} */ input, /** @type {any} */ options) =>
       this.#call(name, input, options?.signal);
-    // The browser does not say who asks, so no other origin hears of the calls of this page's
-    // scripts, and of others'.
+    // The browser does not identify callers, so this tool is hidden from other origins: it lists
+    // the calls of this page's scripts, too.
     let exposedTo = tool === this.#calls ? [] : this.#exposedTo;
-    /** Why the browser does not take the schema. @type {unknown} */
+    /** Why the browser rejects the schema. @type {unknown} */
     let odd;
     for (;;) {
       const offered = odd ? { ...tool, inputSchema: { type: 'object' } } : tool;
@@ -167,9 +167,10 @@ export class Tools {
       } catch (/** @type {any} */ error) {
         if (signal.aborted) return;
         const isTaken = error?.name === 'InvalidStateError' || error?.name === 'NotAllowedError';
-        // Polyfills cannot expose anything to others: then it is for this origin alone.
+        // Polyfills cannot expose anything to other origins: then it is for this origin alone.
         if (exposedTo.length && error?.name === 'NotSupportedError') exposedTo = [];
-        // Browsers take a part of JSON Schema. Calls are checked here, so the tool does without.
+        // Browsers accept a part of JSON Schema. Calls are checked here, so the tool works without
+        // it.
         else if (!odd && !isTaken) odd = error ?? true;
         else {
           this.#refuse(name, toErrorObject(error).message);
@@ -182,7 +183,7 @@ export class Tools {
   }
 
   /**
-   * Tells the console, once.
+   * Warns in the console, once.
    * @param {string} what
    * @param {string} [why]
    */
@@ -195,14 +196,14 @@ export class Tools {
   // --- A call ------------------------------------------------------------------------------------
 
   /**
-   * Never rejects: WebMCP would hide the error. Gives an object that is JSON: anything else arrives
-   * as ambiguous text, or not at all.
+   * Never rejects: WebMCP would hide the error. Returns an object that is JSON: anything else
+   * arrives as ambiguous text, or not at all.
    * @param {string} name
    * @param {unknown} params
-   * @param {AbortSignal | undefined} signal none in polyfills and older browsers
+   * @param {AbortSignal | undefined} signal undefined in polyfills and older browsers
    */
   async #call(name, params, signal) {
-    // The browser gives no reason.
+    // The browser passes no reason.
     const { controller: stop, release } = followSignal(signal, REASON);
     const call = this.#log.begin(name, () => this.#became(call));
     /** @type {any} */ let response;
@@ -222,7 +223,7 @@ export class Tools {
     if (response.error) response = { ...response, error: plainError(response.error) };
     this.#log.end(call, response);
     const { outcome, ...metadata } = response.metadata ?? {};
-    // What still runs may say more of its work. Then its core has the word.
+    // A running handler may still report. Afterwards its core has the outcome.
     const end = ({ report = metadata.report } = {}) =>
       this.#log.end(call, { ...response, metadata: { ...metadata, report } });
     if (outcome === 'running') told.settled?.then(end, () => end());
@@ -230,13 +231,13 @@ export class Tools {
   }
 
   /**
-   * What became of a call, by the word of the app's core.
+   * The outcome of a call, from the app's core.
    * @param {import('./call-log.js').Logged} call
    */
   #became({ callId, response }) {
     const { sessions } = this.#app.exposed;
     const { endpoint } = sessions.find(({ first }) => first === this.#transport) ?? {};
-    endpoint?.advance(); // what is too old is forgotten
+    endpoint?.advance(); // forgets old calls
     let packed = 0;
     if (endpoint && !endpoint.failed) {
       const { core } = endpoint;
@@ -250,9 +251,9 @@ export class Tools {
     // It was not made, or its core is gone.
     if (response && !packed)
       return ['unstarted', 'unknown'].includes(said) ? saidBy(response) : undefined;
-    // What its handler said of its work is on its way.
+    // Its handler's report is on its way.
     if (!response || said === 'running') return cancelled ? CANCELLING : RUNNING;
-    // Its handler gave what it may not have been possible to send.
+    // The handler returned a result that may not have been sent.
     const success =
       outcome === abp.COMPLETED && fate === abp.FATE_FINISHED && response.success !== false;
     return saidBy({
@@ -261,7 +262,7 @@ export class Tools {
     });
   }
 
-  /** Unregisters everything, and cancels what runs: WebMCP would let it run on. */
+  /** Unregisters everything, and cancels running calls: WebMCP would let them run on. */
   close() {
     this.#closed = true;
     clearInterval(this.#poll);
@@ -319,7 +320,7 @@ async function toPlain(data) {
 const plainError = ({ details, ...error }) => safely(() => plain({ ...error, details }), error);
 
 /**
- * Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it.
+ * True if the browser considers an origin trustworthy, as required for exposing tools to it.
  * @param {string} origin
  */
 function isTrustworthy(origin) {

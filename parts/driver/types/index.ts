@@ -1,4 +1,4 @@
-/** `abp-bridge/driver` as TypeScript sees it: what its source exports, and the types beside it. */
+/** The types of `abp-bridge/driver`: those of its source, and the types that these use. */
 export * from '../index.js';
 export type { ConnectOptions } from '../../../js/agent/client.js';
 export type { AppTransport, Exposed } from '../../../js/app/expose.js';

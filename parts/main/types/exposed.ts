@@ -1,4 +1,4 @@
-/** What `expose` infers of an app. Types only: nothing of this runs. */
+/** The types that `expose` infers of an app. Types only: no code. */
 import type {
   ExposeOptions as AppOptions,
   Exposed as App,
@@ -11,18 +11,21 @@ import type { Response } from '../../../js/wire/messages.js';
 import type { KeyStore } from '../../keys/store.js';
 import type { InputOf, OutputOf } from '../../schemas/types.js';
 
-/** What `expose` may be given. */
+/** The options of `expose`. */
 export type ExposeOptions = AppOptions & Pick<ServeOptions, 'keys'>;
-/** Whom an app serves, and how. */
+/** The agents that an app serves, and how. */
 export type ServeOptions = AppServeOptions & {
-  /** Where calls with an `idempotencyKey` are remembered after the app has ended (in memory). */
+  /**
+   * A store that remembers calls with an `idempotencyKey` after the app has ended (default: in
+   * memory).
+   */
   keys?: KeyStore;
 };
 
-/** An app that agents can call, as `expose` returns it. */
+/** An app that agents can call: the result of `expose`. */
 export declare class Exposed extends App {
   /**
-   * Adds or replaces a capability, and tells the agents.
+   * Adds or replaces a capability, and notifies the agents.
    * @param name of the capability
    * @param capability a handler, or an object that has one
    */
@@ -30,8 +33,8 @@ export declare class Exposed extends App {
 }
 
 /**
- * What `expose` is given. By name, `S` and `O` are the schemas of params and results, and `H` the
- * handlers.
+ * The first argument of `expose`. `S` and `O` are the schemas of params and results, and `H` the
+ * handlers, each by name.
  */
 export interface TypedDefinition<S, O, H> {
   app: { id: string; name: string; version: string; description?: string; [more: string]: unknown };
@@ -47,7 +50,10 @@ export interface TypedDefinition<S, O, H> {
   } & NoInfer<{ [K in keyof H]: Spelt<H[K]> }>;
 }
 
-/** What `set` of an exposed app is given: `S` and `O` are the schemas, and `H` is the handler. */
+/**
+ * The capability passed to `set` of an exposed app: `S` and `O` are the schemas, and `H` is the
+ * handler.
+ */
 export type TypedCapability<S, O, H> =
   | (Described & {
       inputSchema?: S;
@@ -57,9 +63,9 @@ export type TypedCapability<S, O, H> =
   | (H & ((params: any, context: CallContext) => unknown));
 
 /**
- * Nothing to object to, if what a handler returns is what its `outputSchema` takes, or the
- * protocol's response. It is asked here and not of the handler's own type: the context of a `const`
- * type parameter would make all results `readonly`.
+ * `unknown`, which accepts everything, if the handler's result matches its `outputSchema`, or is
+ * the protocol's response. This is checked here and not in the handler's own type: the context of a
+ * `const` type parameter would make all results `readonly`.
  */
 type Kept<H, O> = unknown extends O
   ? unknown
@@ -68,9 +74,9 @@ type Kept<H, O> = unknown extends O
     : { handler: { 'does not return what its outputSchema takes': InputOf<O> } };
 
 /**
- * Nothing to object to, if a capability has no members but those that there are: a misspelt one
- * would do nothing. `H` has the whole object beside its handler, because a handler may stand by
- * itself.
+ * `unknown`, which accepts everything, if a capability has known members only: a misspelt one would
+ * have no effect. `H` has the whole object beside its handler, because a handler may also be given
+ * without an object.
  */
 type Spelt<H> =
   IsAny<H> extends true
@@ -84,12 +90,12 @@ type Spelt<H> =
 
 type Member = keyof Described | 'inputSchema' | 'outputSchema' | 'handler';
 
-/** What a handler gives in the end. */
+/** The final result of a handler. */
 type LastOf<R> = R extends AsyncGenerator<any, infer D> | Generator<any, infer D> ? D : R;
 
 /**
- * A type with all texts, numbers and booleans for those that it names: a handler's literals are
- * inferred as such.
+ * A type in which literal types are replaced by string, number and boolean: a handler's literals
+ * are inferred as such.
  */
 type Wide<T> =
   IsAny<T> extends true
@@ -106,10 +112,10 @@ type Wide<T> =
 
 type Builtin = ArrayBuffer | ArrayBufferView | Blob | Date | Map<any, any> | Set<any> | AnyFunction;
 
-/** The handler, whether it stood by itself or in an object. */
+/** The handler, given as such or in an object. */
 type FunctionOf<H> = Extract<H, AnyFunction>;
 
-/** A capability as its callers see it: a function of its params. */
+/** The type of a capability for its callers: a function of its params. */
 type Signature<S, O, H> = (
   ...args: unknown extends S
     ? Parameters<FunctionOf<H>> extends []
@@ -122,25 +128,22 @@ type Signature<S, O, H> = (
     ? AsyncGenerator<Chunk, OutputOf<O>>
     : Promise<OutputOf<O>>;
 
-/**
- * An app whose capabilities are known by name, with their params and results: what `expose`
- * returns.
- */
+/** An app with capabilities of known names, params and results: the result of `expose`. */
 export type ExposedApp<C> = Exposed & { readonly [contract]?: C };
 
-/** What `expose` returns for a definition whose schemas and handlers are these. */
+/** The result of `expose` for a definition with these schemas and handlers. */
 export type Inferred<S, O, H> = ExposedApp<{
   [K in keyof H]: Signature<S[K & keyof S], O[K & keyof O], H[K]>;
 }>;
 
 /**
- * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)`
- * knows them: their names, params and results.
+ * Makes an app's capabilities callable by agents. With `const app = expose(…)`, `connect<typeof
+ * app>(…)` has their types: names, params and results.
  * @template S schemas of params by name
  * @template O schemas of results by name
  * @template H handlers by name
- * @param definition what it can do, or its own `window.abp`
- * @param options who may call, and how
+ * @param definition the app and its capabilities, or a foreign `window.abp`
+ * @param options who may call the app, and its settings
  * @example
  * expose(
  *   {

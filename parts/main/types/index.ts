@@ -1,9 +1,6 @@
-/**
- * The main entry as TypeScript sees it: what its source exports, and by name the types that are met
- * on the way.
- */
+/** The types of the main entry: those of its source, and all types that these use, by name. */
 export * from '../index.js';
-export { Client, connect } from '../../../js/agent/client.js'; // with what they say of themselves
+export { Client, connect } from '../../../js/agent/client.js'; // with their comments
 export { Exposed, expose } from './exposed.js';
 export type {
   ExposeOptions,

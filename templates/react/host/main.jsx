@@ -1,4 +1,4 @@
-// The root of the page: apart from the component, so that an edit of that one does not reload the page.
+// The root of the page: apart from the component, so that editing that does not reload the page.
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Host } from './host.jsx';

@@ -31,5 +31,5 @@ const app = expose(
   { origins: ['http://localhost:5173'] }, // who may call: exact origins
 );
 
-/** What an agent knows of the app: names, params and results. */
+/** An agent's knowledge of the app: names, params and results. */
 export type App = typeof app;

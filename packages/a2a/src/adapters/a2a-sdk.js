@@ -1,13 +1,13 @@
 /**
- * Our tasks behind the official SDK, `@a2a-js/sdk`: its front (Express, gRPC, authentication) and
- * an executor written for it, with the decisions and the store of this package between them.
+ * Puts the decisions and the store of this package behind the official SDK, `@a2a-js/sdk`: between
+ * its front (Express, gRPC, authentication) and an executor written for it.
  *
  * How it is made. A request that the SDK has read is printed again, as JSON of A2A 1.0, and our
- * server receives it like any other. Its answers are read by the SDK's own types, so that errors
- * are its own, too. The executor runs as ours do: what it publishes on its bus is emitted by our
- * context, where the core decides whether it still counts; when the signal of the context fires,
- * `cancelTask` is called. An executor that answers with a message has a task as well, since the
- * core knows only tasks; its sender gets the message.
+ * server receives it like any other. The SDK's own types read the answers, so errors are the SDK's,
+ * too. The executor runs as ours do: our context emits what it publishes on its bus, and the core
+ * decides whether that still counts. When the context's signal fires, `cancelTask` is called. An
+ * executor that answers with a message has a task as well, since the core knows only tasks; its
+ * sender gets the message.
  */
 import { isLoopback, loadOnce, milliseconds, reportError } from 'abp-bridge/driver';
 import { OWN_EXTENSION } from '../card.js';
@@ -26,24 +26,24 @@ import { createTaskServer } from '../server.js';
  */
 
 /**
- * Beside those of `createTaskServer`. Unless `authorize` says otherwise, a task is for the user who
- * began it.
+ * Besides the options of `createTaskServer`. The default of `authorize` gives a task only to the
+ * user who began it.
  * @typedef {object} CardOptions
  * @property {any} [extendedAgentCard] the card for those who have logged in, or a function
  *   `(context) => Promise<AgentCard>`
  */
 
 /**
- * Events that may wait for one reader; of one that is slower the stream ends, and its task goes on.
+ * Events that may wait for one reader. The stream of a slower reader ends; its task goes on.
  */
 const MAX_QUEUE = 4096;
 const V10 = DIALECTS['1.0'];
 const PUSH = 'TaskPushNotificationConfig';
 
-/** As those of `createTaskServer`. */
+/** The defaults of `createTaskServer`. */
 const DEFAULTS = { keepAlive: 15_000, maxUnread: 4 << 20 };
 
-/** The SDK, which only those have who use this. @type {() => Promise<any>} */
+/** The SDK, loaded at first use: it is an optional dependency. @type {() => Promise<any>} */
 const sdk = loadOnce(async () => ({
   ...(await import('@a2a-js/sdk')),
   ...(await import('@a2a-js/sdk/errors')),
@@ -51,20 +51,20 @@ const sdk = loadOnce(async () => ({
 }));
 
 /**
- * A request that was made here.
+ * A request that the SDK passed to this handler.
  * @typedef {object} Call
  * @property {any} params as the SDK has read them
- * @property {any} context of the SDK
+ * @property {any} context the SDK's
  * @property {import('../port.js').QueuedResponses} responses
  * @property {number} unread characters of events that wait to be read
  * @property {boolean} begun whether the executor has published something
- * @property {any} [message] what it has published in place of a task
+ * @property {any} [message] the message that it has published instead of a task
  */
 
 /**
  * Makes a request handler for the SDK's `jsonRpcHandler`, `restHandler`, `grpcService` and
  * `agentCardHandler`.
- * @param {any} agentCard as the SDK takes it
+ * @param {any} agentCard in the SDK's form
  * @param {AgentExecutor} executor
  * @param {import('../server.js').TaskServerOptions & CardOptions} [options]
  */
@@ -77,7 +77,7 @@ export const createRequestHandler = (agentCard, executor, options) =>
  */
 export class TaskRequestHandler {
   /**
-   * Those that have made a request here, by the user whom its run is told.
+   * The requests in progress, by the user object that their run is given.
    * @type {WeakMap<any, Call>}
    */
   #calls = new WeakMap();
@@ -87,8 +87,7 @@ export class TaskRequestHandler {
   /** @type {{ keepAlive: number, maxUnread: number, hosts?: string[] | '*' }} */
   #options;
   /**
-   * The response to the request that is being answered, if `guard` has let it in: an
-   * `AsyncLocalStorage`.
+   * The HTTP response to the current request, if `guard` admitted it: an `AsyncLocalStorage`.
    * @type {any}
    */
   #connection;
@@ -104,22 +103,22 @@ export class TaskRequestHandler {
     this.#executor = executor;
     this.#extended = extendedAgentCard;
     this.#options = { ...DEFAULTS, ...options };
-    // What is behind a login is answered here.
+    // This handler serves the extended card itself.
     const own = { streaming: card.capabilities?.streaming === true, extendedAgentCard: undefined };
     const capabilities = { ...card.capabilities, ...own };
     const agent = {
       card: { ...card, capabilities },
       execute: (/** @type {ExecutorContext} */ context) => this.#execute(context),
     };
-    /** The server that has the tasks: `await server.drain()` before the process ends. */
+    /** The task server: call `await server.drain()` before the process ends. */
     this.server = createTaskServer(agent, { authorize: isOwner, ...options });
   }
 
   /**
-   * Middleware for Express, in front of the SDK's `jsonRpcHandler` and `restHandler`: they do not
-   * look after their connections. With it, whoever has left is forgotten, a slow reader is waited
-   * for, a silent stream shows signs of life, events have the ids with which a client comes back,
-   * and a page whose name was rebound to this machine is refused.
+   * Middleware for Express, in front of the SDK's `jsonRpcHandler` and `restHandler`, which do not
+   * manage their connections. It forgets readers that have left, waits for slow ones, keeps silent
+   * streams alive, gives events the ids that a client needs to resume, and rejects a page whose
+   * host name was rebound to this machine.
    * @param {any} request
    * @param {any} response
    * @param {(error?: any) => void} next
@@ -137,8 +136,8 @@ export class TaskRequestHandler {
   };
 
   /**
-   * The card, as it was given, with our extension: clients declare it only where the card has it.
-   * What is signed is not changed.
+   * The card as given, with our extension added: clients declare an extension only if the card has
+   * it. A signed card is not changed.
    */
   async getAgentCard() {
     const { capabilities, signatures } = this.#card;
@@ -151,7 +150,7 @@ export class TaskRequestHandler {
   }
 
   /**
-   * The card for those who have logged in.
+   * The card for authenticated clients.
    * @param {any} _params
    * @param {any} context
    */
@@ -164,26 +163,26 @@ export class TaskRequestHandler {
     return context.user?.isAuthenticated ? this.#extended : this.#card;
   }
 
-  sendMessage = this.#asks('SendMessage', 'SendMessageResponse');
-  getTask = this.#asks('GetTask', 'Task');
-  cancelTask = this.#asks('CancelTask', 'Task');
-  listTasks = this.#asks('ListTasks', 'ListTasksResponse');
-  createTaskPushNotificationConfig = this.#asks(`Create${PUSH}`, PUSH, PUSH);
-  getTaskPushNotificationConfig = this.#asks(`Get${PUSH}`, PUSH);
-  listTaskPushNotificationConfigs = this.#asks(`List${PUSH}s`, `List${PUSH}sResponse`);
-  deleteTaskPushNotificationConfig = this.#asks(`Delete${PUSH}`);
-  sendMessageStream = this.#streams('SendStreamingMessage', 'SendMessageRequest');
-  resubscribe = this.#streams('SubscribeToTask');
+  sendMessage = this.#requestMethod('SendMessage', 'SendMessageResponse');
+  getTask = this.#requestMethod('GetTask', 'Task');
+  cancelTask = this.#requestMethod('CancelTask', 'Task');
+  listTasks = this.#requestMethod('ListTasks', 'ListTasksResponse');
+  createTaskPushNotificationConfig = this.#requestMethod(`Create${PUSH}`, PUSH, PUSH);
+  getTaskPushNotificationConfig = this.#requestMethod(`Get${PUSH}`, PUSH);
+  listTaskPushNotificationConfigs = this.#requestMethod(`List${PUSH}s`, `List${PUSH}sResponse`);
+  deleteTaskPushNotificationConfig = this.#requestMethod(`Delete${PUSH}`);
+  sendMessageStream = this.#streamMethod('SendStreamingMessage', 'SendMessageRequest');
+  resubscribe = this.#streamMethod('SubscribeToTask');
 
   // --- Requests ----------------------------------------------------------------------------------
 
   /**
    * @param {string} method
-   * @param {string} [result] the SDK's type of what it is answered
+   * @param {string} [result] the SDK's type of the result
    * @param {string} [request] the type of its parameters
    * @returns {(params: any, context: any) => Promise<any>}
    */
-  #asks(method, result, request = `${method}Request`) {
+  #requestMethod(method, result, request = `${method}Request`) {
     return async (params, context) => {
       declare(context);
       const types = await sdk();
@@ -203,11 +202,11 @@ export class TaskRequestHandler {
    * @param {string} [request]
    * @returns {(params: any, context: any) => AsyncGenerator<any, void, undefined>}
    */
-  #streams(method, request = `${method}Request`) {
+  #streamMethod(method, request = `${method}Request`) {
     const open = this.#open.bind(this);
     const connection = () => this.#connection?.getStore();
     return (params, context) => {
-      // The SDK sends its headers before the stream is read.
+      // The SDK sends its headers before it reads the stream.
       declare(context);
       return stream(params, context);
     };
@@ -220,31 +219,36 @@ export class TaskRequestHandler {
       const types = await sdk();
       const response = connection();
       const call = open(types, method, request, params, context);
-      // Until the executor says whether it answers with a message or a task, what every task begins
-      // with is held back.
+      // Hold back the events that every task begins with, until the executor shows whether it
+      // answers with a message or a task.
       /** @type {{ event: unknown, number?: string }[]} */
       let held = [];
       /** @param {typeof held} events */
-      const tell = function* (events) {
+      const send = function* (events) {
         for (const { event, number } of events) {
-          // The SDK's front writes the rest of the event. The first comes with the headers.
+          // The SDK's front writes the rest of the event. The first event is written with the
+          // headers.
           if (number && response?.headersSent) response.write(`id: ${number}\n`);
           yield types.StreamResponse.fromJSON(event);
         }
       };
       let holds = method === 'SubscribeToTask' ? 0 : 2;
       try {
-        for (let told; (told = /** @type {any} */ (await call.responses.next())) !== undefined;) {
+        for (
+          let received;
+          (received = /** @type {any} */ (await call.responses.next())) !== undefined;
+        ) {
           if (call.message) return yield { payload: { $case: 'message', value: call.message } };
-          if (told !== BEGUN) held.push({ event: resultOf(types, told), number: told.number });
-          call.unread -= told.size ?? 0;
+          if (received !== BEGUN)
+            held.push({ event: resultOf(types, received), number: received.number });
+          call.unread -= received.size ?? 0;
           if (!call.begun && held.length <= holds) continue;
           holds = 0;
-          yield* tell(held);
+          yield* send(held);
           held = [];
           await room(response);
         }
-        yield* tell(held);
+        yield* send(held);
       } finally {
         call.responses.close();
       }
@@ -252,7 +256,7 @@ export class TaskRequestHandler {
   }
 
   /**
-   * Has our server receive a request.
+   * Passes a request to our server.
    * @param {any} types
    * @param {string} method
    * @param {string} request
@@ -315,7 +319,7 @@ export class TaskRequestHandler {
     const { message, signal, task, attempt } = run;
     const { user, headers, tenant = '', extensions, metadata } = /** @type {any} */ (run.request);
     const types = await sdk();
-    // There is none if another process has received it.
+    // Undefined if another process received the request.
     const call = this.#calls.get(user);
     const state = new Map([['headers', headers]]);
     const context =
@@ -338,15 +342,15 @@ export class TaskRequestHandler {
     const bus = new types.DefaultExecutionEventBus();
     const publish = bus.publish.bind(bus);
     let stopped = false;
-    // What our context refuses is thrown to the executor; thrown by a listener, it would end the
-    // process.
+    // An event that our context rejects is thrown to the executor; thrown by a listener, it would
+    // end the process.
     bus.publish = (/** @type {any} */ published) => {
       const { kind, data } = published;
       const json = types.StreamResponse.toJSON({ payload: { $case: kind, value: data } });
       const event = /** @type {import('../dialects.js').Event} */ (readEvent(json));
       stopped ||= event.kind === 'status' && event.status.state === 'canceled';
       if (call && !call.begun && event.kind === 'message') call.message = data;
-      tell(run, event);
+      emit(run, event);
       if (call && !call.begun && !call.message) {
         call.begun = true;
         call.responses.push(BEGUN);
@@ -354,7 +358,7 @@ export class TaskRequestHandler {
       publish(published);
     };
     const cancel = async () => {
-      // The SDK would cancel the run of the message that has taken over.
+      // The SDK would cancel the run of the newer message.
       if (run.replaced) return;
       await this.#executor.cancelTask(task.id, bus);
     };
@@ -371,7 +375,7 @@ export class TaskRequestHandler {
   }
 
   /**
-   * The tasks that a message refers to, as far as its sender may see them.
+   * The tasks that a message refers to, without those that its sender may not see.
    * @param {string[] | undefined} ids
    * @param {any} context
    */
@@ -384,7 +388,7 @@ export class TaskRequestHandler {
 }
 
 /**
- * Tells the client that our extension is in use, if it knows it.
+ * Reports that our extension is in use, if the client declared it.
  * @param {any} context
  */
 function declare(context) {
@@ -393,7 +397,7 @@ function declare(context) {
 }
 
 /**
- * Comments keep a silent stream alive, since proxies end silent connections.
+ * Sends comments to keep a silent stream alive, since proxies end silent connections.
  * @param {any} response
  * @param {number} keepAlive
  */
@@ -401,7 +405,7 @@ function showLife(response, keepAlive) {
   if (!keepAlive) return;
   const timer = setInterval(() => {
     const streams = /^text\/event-stream/.test(response.getHeader('content-type'));
-    // What waits to be read is a sign of life, too.
+    // Unread data keeps the connection alive, too.
     if (streams && !response.writableEnded && !response.writableLength) response.write(':\n\n');
   }, keepAlive);
   response.once('close', () => clearInterval(timer));
@@ -423,8 +427,8 @@ async function room(response) {
 }
 
 /**
- * In a queue of responses: the executor has published something, of which there may be nothing to
- * tell.
+ * An item of the response queue: the executor has published something, perhaps without an event for
+ * the client.
  */
 const BEGUN = {};
 
@@ -441,17 +445,17 @@ function resultOf(types, response) {
 }
 
 /**
- * Tells what an executor has published. Whatever task it names, it is the one of its run.
+ * Emits what an executor has published, always for the task of its run, whichever task it names.
  * @param {ExecutorContext} run
  * @param {import('../dialects.js').Event} event
  */
-function tell(run, event) {
+function emit(run, event) {
   const { task } = run;
   if (event.kind === 'message') run.emitStatus('completed', event.message);
   else if (event.kind === 'status') run.emitStatus(event.status.state, event.status.message);
   else if (event.kind === 'artifact') run.emitArtifact(event.artifact, event);
   else {
-    // A later turn begins with the task as it is.
+    // A later turn begins with the artifacts that the task has already.
     const known = new Set(task.artifacts.map((artifact) => JSON.stringify(artifact)));
     for (const artifact of event.task.artifacts)
       if (!known.has(JSON.stringify(artifact))) run.emitArtifact(artifact);
@@ -472,7 +476,7 @@ const headersOf = (headers = {}) =>
   );
 
 /**
- * As the stores of the SDK have it.
+ * The SDK's stores have the same rule.
  * @type {import('../server.js').TaskServerOptions['authorize']}
  */
 const isOwner = (task, _access, { user }) => nameOf(task.user) === nameOf(user);

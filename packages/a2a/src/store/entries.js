@@ -1,9 +1,9 @@
 /**
  * The index of tasks: their tenants, contexts, states, times and users, and the hours in which they
- * ended. It is derived from their logs, and written after them: until then, and where a process
- * ends in between until another one has taken the task over, a list that is limited to a state
- * shows the task as the index has it. What ends a task is never taken back, so an entry that says
- * so is right. Where nobody else has an index, it is written when it is read.
+ * ended. It is derived from their logs, and written after them. Until then (after the end of a
+ * process, until another one has taken the task over) a list filtered by state shows the task as
+ * the index has it. The end of a task is final, so an entry with an end is right. The index of a
+ * backend with one user is written when it is read.
  */
 import { safely } from 'abp-bridge/driver';
 import { printCursor, requireEntry } from './backends/backend.js';
@@ -17,10 +17,10 @@ import { isUnreadable } from './records.js';
 /** @import { Replica } from './replica.js' */
 
 const TASKS = 'task:';
-/** Tasks that have ended, by the hour. */
+/** The tenant of tasks that have ended, by the hour. */
 export const ENDED = 'ended';
 const HOUR = 3_600_000;
-/** Characters of a user that the index has; of a longer one it knows nothing. */
+/** Characters of a user in the index; longer ones are not entered. */
 const MAX_USER = 1024;
 
 /** @param {number} ms since 1970 */
@@ -28,11 +28,11 @@ export const hourOf = (ms) => Math.floor(ms / HOUR);
 
 export class TaskEntries {
   /**
-   * Tasks whose entries are behind their logs, and are to be written.
+   * Tasks whose entries are behind their logs, and must be written.
    * @type {Map<string, Replica>}
    */
   #due = new Map();
-  /** What writes them, for as long as it takes. @type {Map<string, Promise<void>>} */
+  /** The writes in progress, by task. @type {Map<string, Promise<void>>} */
   #noting = new Map();
   /** Entries that are being written. @type {Set<Promise<void>>} */
   #writing = new Set();
@@ -48,7 +48,7 @@ export class TaskEntries {
   // --- Writing -----------------------------------------------------------------------------------
 
   /**
-   * Enters a task that is to have its first record.
+   * Enters a task before its first record.
    * @param {string} id
    * @param {Origin} origin
    */
@@ -58,8 +58,8 @@ export class TaskEntries {
   }
 
   /**
-   * A state of the task was stored: its entry is written, and when there is nothing more to see to,
-   * its duty is over.
+   * Call this when a state of the task was stored: writes its entry, and ends its duty when nothing
+   * remains to be done.
    * @param {Replica} replica
    */
   changed(replica) {
@@ -77,7 +77,7 @@ export class TaskEntries {
   }
 
   /**
-   * The task is nowhere any more.
+   * Removes a task that is gone.
    * @param {string} id
    */
   forget(id) {
@@ -97,16 +97,16 @@ export class TaskEntries {
   async #writeDue(replica) {
     const { id } = replica;
     const { lease, takeover } = this.#logs;
-    // Others that change at once are of one entry.
+    // Further changes in the same turn go into the same entry.
     await Promise.resolve();
     while (this.#due.delete(id)) {
       try {
         await this.write(replica);
-        // Whoever finds this process gone sends the end of the task once more.
+        // A process that finds this one gone sends the end of the task again.
         if (!replica.settled || replica.owner || !replica.entry) continue;
         if (await this.#logs.delivered(replica.entry)) await takeover.delist(lease.name, id);
       } catch {
-        // Whoever takes over does it.
+        // The process that takes over does it.
         if (!this.#logs.lease.valid) return;
         this.#due.set(id, replica);
         await pause(RETRY);
@@ -115,7 +115,7 @@ export class TaskEntries {
   }
 
   /**
-   * Enters a task as its log has it.
+   * Enters a task in the state that its log has.
    * @param {Replica} replica
    */
   async write({ id, seq, entry, ended }) {
@@ -130,9 +130,9 @@ export class TaskEntries {
   }
 
   /**
-   * A task has ended, or a log has none unless one is begun there later.
+   * Notes that a task has ended, or that a log has no task, unless one begins there later.
    * @param {string} id
-   * @param {0 | 1} seq 0 if the log has none
+   * @param {0 | 1} seq 0 if the log has no task
    */
   async noteEnd(id, seq) {
     if (!this.#logs.options.retention) return;
@@ -144,7 +144,7 @@ export class TaskEntries {
   // --- Lists -------------------------------------------------------------------------------------
 
   /**
-   * The next tasks of a list, and the last place that was looked at if there are more.
+   * The next tasks of a list, and the last place that was checked if there are more.
    * @param {ListFilter} filter
    * @param {Place | undefined} after
    * @param {number} limit
@@ -172,17 +172,17 @@ export class TaskEntries {
    */
   async read({ task: id, state }) {
     const replica = await this.#logs.load(id).catch((error) => {
-      // Its log is of a later version: others show it.
+      // Its log is of a later version: other processes show it.
       if (isUnreadable(error)) return null;
       throw error;
     });
-    // What is left of a task that has no log any more.
+    // The remains of a task whose log is deleted.
     if (replica === undefined && state) await this.#backend.forget(id).catch(() => {});
     if (replica) this.#logs.leave(replica);
     return replica?.entry?.task;
   }
 
-  /** Resolves when what is stored by now is entered. Where that fails, nobody waits for it. */
+  /** Resolves when everything stored so far is entered, or has failed to be. */
   async #written() {
     const due = [...this.#due.values()].filter(({ id }) => this.#logs.shows(id));
     if (this.#backend.alone) this.#due.clear();
@@ -203,7 +203,7 @@ function entryOf({ tenant = '', contextId: context, user, state, time }) {
 }
 
 /**
- * Throws unless an index can have what is asked for.
+ * Throws unless the filter fits the limits of an index.
  * @param {ListFilter} filter
  */
 function within({ tenant: name, ...rest }) {

@@ -1,7 +1,7 @@
 /**
  * A process among the others: its lease, by which they find it and see that it lives, and which of
  * them are gone. It has no timers: its owner calls `tick` a few times in a term.
- * packages/a2a-store/tests/membership.test.js explores it with a backend that refuses, hangs and is
+ * packages/a2a-store/tests/membership.test.js explores it with a backend that rejects, hangs and is
  * late at every step.
  */
 import { unavailable } from './backends/backend.js';
@@ -11,51 +11,51 @@ import { pause, RETRY } from '../pause.js';
 /** @import { Backend } from './backends/backend.js' */
 
 /**
- * The part of a term for which an owner relies on its lease. Who would take over waits for a whole
- * one.
+ * The part of a term for which an owner relies on its lease. Other processes wait for a whole term
+ * before they take over.
  */
 const SAFE = 2 / 3;
-/** Leases that are looked at. Of more, those that are gone are the first. */
+/** Leases that are checked. They are sorted, so those of processes that are gone come first. */
 const MAX_LEASES = 1000;
 
 /**
  * @typedef {object} MembershipOptions
- * @property {number} term ms without a sign of life after which a process is taken for gone
- * @property {(text: string) => string | Promise<string>} answer answers what others ask of this
- *   process
- * @property {(lost: boolean) => void} onLose the process goes on under another name; `lost` if its
- *   lease has run out
- * @property {() => number} [now] ms of a clock that only goes forward
+ * @property {number} term ms without a sign of life after which a process is considered gone
+ * @property {(text: string) => string | Promise<string>} answer answers questions of other
+ *   processes
+ * @property {(lost: boolean) => void} onLose called when the process continues under another name;
+ *   `lost` if its lease has run out
+ * @property {() => number} [now] ms of a monotonic clock
  * @property {(ms: number) => Promise<unknown>} [pause]
  */
 
 /**
- * The lease of a process. It decides only who tries: what is true is in the logs. It counts from
- * before its renewal was sent; one that has run out is lost for good, and the process goes on under
- * another name. Nothing begins under a lease before it was stored: by it others find what the
- * process leaves.
+ * The lease of a process. It only decides which process tries; the logs decide the result. It
+ * counts from before its renewal was sent. One that has run out stays lost, and the process
+ * continues under another name. Nothing begins under a lease before it was stored: by it others
+ * find the tasks that the process leaves.
  */
 export class Lease {
   name = newId();
-  /** Stops answering what is asked of this name. @type {(() => Promise<void>) | undefined} */
+  /** Stops answering questions under this name. @type {(() => Promise<void>) | undefined} */
   unserve;
   /** @type {Promise<void> | undefined} */
   entering;
-  /** Until when it holds, if it was renewed once. @type {number | undefined} */
+  /** When it runs out; undefined before its first renewal. @type {number | undefined} */
   until;
   #now;
 
-  /** @param {() => number} now ms of a clock that only goes forward */
+  /** @param {() => number} now ms of a monotonic clock */
   constructor(now) {
     this.#now = now;
   }
 
-  /** Whether something may begin under it. */
+  /** True if work may begin under it. */
   get valid() {
     return this.#now() < (this.until ?? 0);
   }
 
-  /** Whether it held once, and does no more. */
+  /** True if it has run out. */
   get lost() {
     return this.until !== undefined && this.#now() >= this.until;
   }
@@ -74,10 +74,10 @@ export class Lease {
 
 export class Membership {
   lease;
-  /** Whether it leaves: its lease is not renewed any more. */
+  /** True once the process leaves: its lease is not renewed any more. */
   closed = false;
   /**
-   * The numbers of the leases of others, and since when they have not changed.
+   * The lease numbers of other processes, and the time since when they have not changed.
    * @type {Map<string, { number: number, since: number }>}
    */
   #seen = new Map();
@@ -97,8 +97,8 @@ export class Membership {
   // --- This process ------------------------------------------------------------------------------
 
   /**
-   * The process is there from now on: first it answers, then it lives. Others count from when they
-   * first see that, so they find it gone later than it does itself.
+   * Enters the process: it first serves questions, then stores its lease. Others count from when
+   * they first see the lease, so they consider it gone later than the process itself does.
    */
   enter() {
     const { lease } = this;
@@ -120,7 +120,7 @@ export class Membership {
     void unserve?.().catch(() => {});
   }
 
-  /** Shows that the process lives, and enters it again where that has failed. */
+  /** Shows that the process lives, and enters it again if that has failed. */
   async tick() {
     const { lease } = this;
     if (lease.lost) return this.lose();
@@ -129,7 +129,7 @@ export class Membership {
   }
 
   /**
-   * Where the backend is busy, a renewal is tried again before the next one is due.
+   * If the backend is busy, a renewal is tried again before the next one is due.
    * @param {Lease} lease
    */
   async #renew(lease) {
@@ -141,7 +141,7 @@ export class Membership {
       }
   }
 
-  /** The process goes on under another name. What it has left under this one, others may take. */
+  /** Continues under another name. Other processes may take the tasks of the old name. */
   lose() {
     const before = this.lease;
     const { lost, until } = before;
@@ -154,8 +154,8 @@ export class Membership {
   }
 
   /**
-   * The lease under which something may begin now. What is begun under it is stored with its name,
-   * and only as long as it is valid. Rejects if the backend is away.
+   * The lease under which work may begin now. Everything begun under it is stored with its name,
+   * and only while it is valid. Rejects if the backend is away.
    */
   async living() {
     if (this.lease.lost) this.lose();
@@ -166,7 +166,7 @@ export class Membership {
   }
 
   /**
-   * Nobody waits for this process any more.
+   * Marks the lease as left, so that no process waits for it.
    * @param {string} name that it had when it began to close
    */
   async leave(name) {
@@ -194,8 +194,8 @@ export class Membership {
   }
 
   /**
-   * A process that is gone has left nothing any more. One that has renewed its lease nevertheless
-   * is not gone.
+   * Deletes the lease of a process that is gone and has left nothing, unless it was renewed
+   * nevertheless.
    * @param {string} name
    */
   async forget(name) {
@@ -205,11 +205,11 @@ export class Membership {
   }
 
   /**
-   * Whether a lease has not changed for a term.
+   * True if a lease has not changed for a term.
    * @param {string} name of a process
    */
   async #isGone(name) {
-    // This process may be stopped at any point: what it reads was so when it asked, or later.
+    // This process may pause at any point: what it reads was true when it asked, or later.
     const asked = this.#options.now();
     const number = await this.#backend.lease(name);
     const seen = this.#seen.get(name);

@@ -1,7 +1,7 @@
 /**
- * A task that this process owns: the core decides, what it decides is stored in the task's log, and
- * what is stored is told. A record is on its way at a time, and the log takes it only where this
- * process expects it.
+ * A task that this process owns: the core decides, its decisions are stored in the task's log, and
+ * stored events are sent to clients. One record is in flight at a time, and the log accepts it only
+ * where this process expects it.
  */
 import { AbpError, limitOf } from 'abp-bridge/driver';
 import * as core from '../tasks-boundary.js';
@@ -22,47 +22,47 @@ import { printRecord } from './records.js';
 /** @import { Status } from '../dialects.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
-/** Events of a record, and bytes that its other members take. */
+/** Events of a record, and bytes reserved for its other members. */
 const MAX_EVENTS = 256;
 const OVERHEAD = 1024;
 /** Characters that are counted for an event besides its own. */
 const WAITING = 128;
 
 /**
- * @typedef {object} Queued with the name of its object, where it is too long for a record
+ * @typedef {object} Queued `name` is that of its object, if it is too long for a record
  * @property {TaskEvent} event
  * @property {string} text
  * @property {string} [name]
  */
-/** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt what a run is to answer */
+/** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt the message that a run answers */
 
 export class Owner {
-  /** What is to be stored, in order. @type {Queued[]} */
+  /** Events to be stored, in order. @type {Queued[]} */
   #queue = [];
-  /** Characters of it. */
+  /** Characters of the queue. */
   pending = 0;
   /**
-   * The record that is on its way.
+   * The record in flight.
    * @type {TaskRecord & { text: string, expected: number, events: TaskEvent[] } | undefined}
    */
   sent;
   #sending = false;
   #gone = false;
   #over = false;
-  /** The prompt of the run that is to begin. @type {Prompt} */
+  /** The prompt of the next run. @type {Prompt} */
   #next = {};
   /** The run that works on it. @type {ExecutorContext | undefined} */
   context;
-  /** What the latest run said of its work. @type {Said | undefined} */
+  /** The latest run's statement on its work. @type {Said | undefined} */
   said;
   /**
-   * Called when the record is read that begins a run; undefined from then on.
+   * Called when the record that begins a run is read; undefined afterwards.
    * @type {((entry: Entry) => void) | undefined}
    */
   begun;
   /**
-   * Who waits for a state to be stored, and who for all: called with an error when this process no
-   * longer owns the task.
+   * Callbacks for when a state is stored, and for when everything is: with an error if this process
+   * no longer owns the task.
    * @type {Waiting}
    */
   #storing = [];
@@ -86,27 +86,27 @@ export class Owner {
     this.handle = handle;
     this.#lease = lease;
     this.epoch = replica.epoch + 1;
-    // Somebody may be at work, unless the last run has left a question and returned.
+    // Another process may be at work, unless the last run has asked a question and returned.
     this.table.own(handle, this.epoch, replica.run !== undefined && !replica.rested);
     replica.owner = this;
   }
 
-  /** How many events wait to be stored. */
+  /** Number of events that wait to be stored. */
   get waiting() {
     return this.#queue.length;
   }
 
-  // --- What is decided ---------------------------------------------------------------------------
+  // --- Decisions ---------------------------------------------------------------------------------
 
   /**
-   * A message is there for the executor.
+   * Starts a run of the executor for a message.
    * @param {Prompt} prompt
    * @param {{ message?: Message, mark?: Mark, saved?: object,
    *   attempt: number, trace?: string }} run
    * @param {(entry: Entry) => void} [begun] called when it is stored
-   * @param {TaskEvent} [first] what comes before it in the log
+   * @param {TaskEvent} [first] the event before it in the log
    * @returns {Promise<void> | undefined} resolves when it is stored, rejects if it never will be;
-   *   undefined if the task takes no message now
+   *   undefined if the task accepts no message now
    */
   start(prompt, run, begun, first) {
     const verdict = this.table.start(this.handle);
@@ -129,8 +129,8 @@ export class Owner {
   }
 
   /**
-   * Resolves when all that was decided so far is stored. Rejects when this process no longer owns
-   * the task.
+   * Resolves when every decision so far is stored. Rejects when this process no longer owns the
+   * task.
    */
   flushed() {
     if (this.#queue.length === 0) return Promise.resolve();
@@ -165,7 +165,8 @@ export class Owner {
     if (verdict & core.TASK_LEARN)
       this.#enqueue({ k: 'outcome', metadata: outcomeOf(this.table.became(id), this.said) });
     if (verdict & core.TASK_START) {
-      // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
+      // After a pause the process checks its lease first: nothing begins under one that has run
+      // out.
       const { parts } = this.#logs;
       const { prompt, info } = this.#next;
       if (!this.#lease.valid) this.#logs.loseAll();
@@ -181,7 +182,7 @@ export class Owner {
    */
   push(event) {
     if (this.#gone || this.#over) return false;
-    // However often it is cancelled, that is stored once.
+    // Repeated cancels are stored once.
     if (event.k === 'wish' && this.#queue.some(({ event: { k } }) => k === 'wish')) return true;
     if (event.k !== 'wish' && this.#logs.full) return false;
     this.#push(event);
@@ -196,7 +197,7 @@ export class Owner {
 
   /** @param {TaskEvent} event */
   #enqueue(event) {
-    // Where no record is printed, nobody counts what waits.
+    // An unprinted record has no length to count.
     const one = { event, text: this.#logs.backend.alone ? '' : JSON.stringify(event) };
     this.#grow(sizeOf(one));
     this.#queue.push(one);
@@ -209,7 +210,7 @@ export class Owner {
   }
 
   /**
-   * The others are not to be stored any more.
+   * Drops the queued events for which `which` returns false.
    * @param {(one: Queued) => boolean} which
    */
   #keep(which) {
@@ -220,8 +221,8 @@ export class Owner {
   // --- The log -----------------------------------------------------------------------------------
 
   /**
-   * Waits for nothing if the backend answers at once: then what is decided is told before its
-   * decider goes on.
+   * Does not wait if the backend answers at once: then a decision is sent before its caller goes
+   * on.
    */
   async #send() {
     if (this.#sending) return;
@@ -236,7 +237,7 @@ export class Owner {
       try {
         const [first] = this.#queue;
         if (!this.sent && !first.name && this.#isLong(first)) {
-          // What a record refers to is stored before it.
+          // Objects are stored before the record that refers to them.
           const name = `${this.#replica.id}/${this.epoch}/${newId()}`;
           await backend.put(name, new TextEncoder().encode(first.text));
           first.name = name;
@@ -250,20 +251,20 @@ export class Owner {
       } catch (error) {
         const { code } = /** @type {AbpError} */ (error);
         doubt ||= code === 'UNACKNOWLEDGED';
-        // A message that cannot be stored is refused, unless work that is under way would be lost
-        // with it.
+        // A message that cannot be stored is rejected, unless work in progress would be lost with
+        // it.
         const begins = this.#replica.seq === 0 || (this.begun && !this.context);
         if (begins && !doubt && code !== 'CONFLICT') {
           this.lose(/** @type {AbpError} */ (error));
           break;
         }
-        // Whatever became of the record, the log knows: it is kept until it, or another in its
-        // place, was read.
+        // The log knows what became of the record: it is kept until it, or another in its place,
+        // was read.
         const read = await this.#replica.catchUp().then(
           () => true,
           () => false,
         );
-        // The backend takes less than it did: what is to be stored is divided anew.
+        // The backend accepts less than it did: the queue is divided again.
         if (read && code === 'TOO_LARGE') this.sent = undefined;
         if (!read || code !== 'CONFLICT') await pause(RETRY);
       }
@@ -272,7 +273,7 @@ export class Owner {
   }
 
   /**
-   * Whether it is too long for a record.
+   * True if it is too long for a record.
    * @param {Queued} one
    */
   #isLong({ text }) {
@@ -280,7 +281,7 @@ export class Owner {
     return maxRecord < Infinity && bytesOf(text) > maxRecord - OVERHEAD;
   }
 
-  /** Makes a record of what is to be stored next. */
+  /** Makes the next record from the queue. */
   #build() {
     /** @type {TaskRecord['events']} */
     const events = [];
@@ -305,8 +306,8 @@ export class Owner {
   }
 
   /**
-   * A record was read in the place that the one on its way expected.
-   * @param {boolean} own whether it is that one
+   * Call this when a record was read in the place that the one in flight expected.
+   * @param {boolean} own whether it is the one in flight
    */
   passed(own) {
     if (own)
@@ -315,7 +316,7 @@ export class Owner {
   }
 
   /**
-   * An event of this process is stored, and told.
+   * Call this when an event of this process is stored and sent.
    * @param {TaskEvent} event
    */
   committed(event) {
@@ -333,7 +334,7 @@ export class Owner {
   }
 
   /**
-   * A cancel is stored.
+   * Call this when a cancel is stored.
    * @param {string} [reason]
    */
   wish(reason) {
@@ -342,12 +343,12 @@ export class Owner {
   }
 
   /**
-   * An executor has returned.
+   * Call this when an executor has returned.
    * @param {ExecutorContext} context
    * @param {number} run
    * @param {core.TaskReturn} how
-   * @param {{ reported: number, status: Partial<Status> }} [failure] what its task is then, unless
-   *   it has said what it is
+   * @param {{ reported: number, status: Partial<Status> }} [failure] the state of its task, unless
+   *   it has set one
    */
   returned(context, run, how, failure) {
     if (this.context === context) this.context = undefined;
@@ -356,14 +357,15 @@ export class Owner {
   }
 
   /**
-   * The executor has returned, or a record was stored: what waits for input is nobody's from then
-   * on.
+   * Call this when the executor has returned, or a record was stored: releases a task that waits
+   * for input.
    */
   rest() {
     if (this.#queue.length === 0) settle(this.#flushing);
     if (this.#gone || this.context || this.#queue.length > 0) return;
     if (this.#over || this.#replica.rested) this.lose();
-    // Whoever takes the task knows then that nobody works on it. Where nobody else can, it is kept.
+    // So the process that takes the task knows that no executor works on it. A task that no other
+    // process can take is kept.
     else if (this.#replica.asks && !this.#logs.backend.alone) this.#push({ k: 'rest' });
   }
 
@@ -376,12 +378,12 @@ export class Owner {
   }
 
   /**
-   * Somebody else owns the task, or nobody.
+   * Call this when another process owns the task, or none does.
    * @param {AbpError} [why]
    */
   lose(why) {
     if (this.#gone) return;
-    // The task is let go of also where the core has failed, which says nothing.
+    // The task is released even if the core has failed, and returns no verdict.
     const verdict = this.table.lost(this.handle) || core.TASK_ABORT | core.TASK_FORGET;
     this.act(verdict, { reason: why?.message ?? LOST });
     settle(this.#storing, why ?? lostError);
@@ -395,12 +397,12 @@ export class Owner {
     settle(this.#flushing, lostError);
     this.#logs.released(this.#replica, this.handle);
     const wish = this.#queue.find(({ event }) => event.k === 'wish')?.event;
-    // A cancel is stored, whoever owns the task.
+    // A cancel is stored, whichever process owns the task.
     if (wish?.k === 'wish') void this.#logs.cancel(this.#replica, wish.reason).catch(() => {});
   }
 
   /**
-   * Says that the task has failed, as whoever takes it over does.
+   * Fails the task, as a process that takes it over would.
    * @param {string} why
    */
   fail(why) {
@@ -415,7 +417,7 @@ const LOST = 'This process does not own the task any more';
 const lostError = () => new AbpError('ABORTED', LOST, { retryable: true });
 
 /**
- * @typedef {((error?: AbpError) => void)[]} Waiting for something, or for the error in place of it
+ * @typedef {((error?: AbpError) => void)[]} Waiting callbacks for an event, or for an error instead
  */
 
 /**
@@ -426,7 +428,7 @@ const settled = (waiting) =>
   new Promise((resolve, reject) => waiting.push((error) => (error ? reject(error) : resolve())));
 
 /**
- * An error is made only if somebody waits.
+ * Makes an error only if something waits.
  * @param {Waiting} waiting
  * @param {AbpError | (() => AbpError)} [why]
  */

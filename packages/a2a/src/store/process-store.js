@@ -1,11 +1,11 @@
-/** The store of an agent that is given none. */
+/** The store of an agent without the option `store`. */
 import { processBackend } from './backends/memory.js';
 import { TaskLogs } from './store.js';
 
 /** @import { Parts } from '../server.js' */
 
 /**
- * Nobody else looks at the lease of its process, and a task is forgotten when it is shown no more.
+ * No other process checks this one's lease, and a task that is no longer shown is forgotten.
  */
 const OPTIONS = /** @type {const} */ ({
   term: Infinity,

@@ -1,6 +1,6 @@
 /**
- * Push notifications: an agent tells an address of the client's each state of a task. They are sent
- * in order, at least once if they can be, with growing pauses and an end.
+ * Push notifications: an agent sends each state of a task to a client's address. They are sent in
+ * order, at least once if possible, with a limited number of attempts and growing pauses.
  */
 import {
   HOW_TO_ALLOW,
@@ -23,9 +23,9 @@ import { requireExactly } from '../exact-options.js';
 
 /** Addresses of one task. */
 const MAX_CONFIGS = 16;
-/** Notifications of one task that wait to be sent. */
+/** Notifications of one task that may wait. */
 const MAX_WAITING = 100;
-/** Ms, at most, between two attempts. */
+/** Maximum ms between two attempts. */
 const MAX_PAUSE = 60_000;
 const TOKEN_HEADER = 'x-a2a-notification-token';
 const ID_HEADER = 'x-a2a-notification-id';
@@ -33,17 +33,16 @@ const ID_HEADER = 'x-a2a-notification-id';
 const encoder = new TextEncoder();
 
 /**
- * @typedef {object} PushOptions how an agent sends push notifications
+ * @typedef {object} PushOptions options of push notifications
  * @property {boolean} [allowPrivate] whether loopback, private and link-local addresses are allowed
  *   (false)
- * @property {string} [secret] encrypts the tokens and credentials of clients that a store keeps;
- *   without it, configurations that have some are refused where there is a store
- * @property {(body: string, about: { url: string, taskId: string }) => Record<string, string>
- *   | Promise<Record<string, string>>} [sign] headers that prove to the receiver that a
+ * @property {string} [secret] encrypts the clients' tokens and credentials in a store; without it,
+ *   configurations that have some are rejected if there is a store
+ * @property {(body: string, about: { url: string, taskId: string }) => Record<string, string> |
+ *   Promise<Record<string, string>>} [sign] returns headers that prove to the receiver that a
  *   notification is the agent's, such as a signed JWT
  * @property {number} [attempts] of one notification (10)
- * @property {number} [retry] ms before the second attempt; each time twice as long, up to 60 s
- *   (1000)
+ * @property {number} [retry] ms before the second attempt; doubles each time, up to 60 s (1000)
  * @property {number} [timeout] ms for the receiver to answer (10000)
  */
 
@@ -58,7 +57,7 @@ const OPTIONS = {
 };
 
 /**
- * Where a task's states are sent. `sealed` has the token and the credentials.
+ * The destination of a task's states. `sealed` has the token and the credentials.
  * @typedef {object} PushConfig
  * @property {string} id
  * @property {string} url
@@ -70,9 +69,9 @@ const OPTIONS = {
  */
 
 /**
- * What an agent needs to send push notifications: the option `push` of `createTaskServer`.
+ * Sends push notifications for an agent: the option `push` of `createTaskServer`.
  * @typedef {object} Push
- * @property {(stored: never) => unknown} attach is called by the agent
+ * @property {(stored: never) => unknown} attach called by the agent
  */
 
 /**
@@ -88,11 +87,11 @@ export function pushNotifications(options = {}) {
 export class Pushes {
   #options;
   #stop = new AbortController();
-  /** What is being sent of each task, in order. @type {WeakMap<Entry, Promise<boolean>[]>} */
+  /** Notifications in progress, by task, in order. @type {WeakMap<Entry, Promise<boolean>[]>} */
   #sending = new WeakMap();
 
   /**
-   * @param {PushOptions & { stored: boolean }} options `stored` if a store keeps what clients give
+   * @param {PushOptions & { stored: boolean }} options `stored` if a store keeps the configurations
    */
   constructor(options) {
     this.#options = options;
@@ -146,7 +145,7 @@ export class Pushes {
   }
 
   /**
-   * A configuration as a client sees it; credentials stay here.
+   * A configuration as a client sees it, without credentials.
    * @param {PushConfig} config
    * @param {string} taskId
    */
@@ -196,7 +195,7 @@ export class Pushes {
   // --- Notifications -----------------------------------------------------------------------------
 
   /**
-   * Sends a state of a task to all who want to know.
+   * Sends a state of a task to all addresses of the task.
    * @param {Entry} entry
    * @param {Status} status
    */
@@ -215,12 +214,12 @@ export class Pushes {
     });
     this.#sending.set(entry, waiting);
     waiting.push(all);
-    // The last one says how it went.
+    // The last one is kept: its result is that of the delivery.
     void all.then(() => waiting.length > 1 && waiting.shift());
   }
 
   /**
-   * Throws if so much of a task waits to be sent that nothing may be added.
+   * Throws if the task has too many waiting notifications.
    * @param {Entry} entry
    */
   requireTurn(entry) {
@@ -230,7 +229,7 @@ export class Pushes {
   }
 
   /**
-   * Resolves when something may be added.
+   * Resolves when another notification may be added.
    * @param {Entry} entry
    */
   async turn(entry) {
@@ -239,7 +238,7 @@ export class Pushes {
   }
 
   /**
-   * Resolves when all was sent, or given up; with false if this process is closing before that.
+   * Resolves when all were sent or given up; with false if this process is closing before that.
    * @param {Entry} entry
    */
   async delivered(entry) {
@@ -272,7 +271,7 @@ export class Pushes {
           ...(credentials && { authorization: `${scheme ?? 'Bearer'} ${credentials}` }),
           ...(await sign?.(body, { url, taskId })),
         });
-        // Who is gone, or refuses it, will do so again.
+        // A receiver that is gone or rejects it will do so again.
         const final = answered >= 400 && answered < 500 && answered !== 408 && answered !== 429;
         if ((answered >= 200 && answered < 300) || final) return true;
       } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * The records of a task's log. Each is written by one process and has events in order; `id` names
- * it, so that its writer recognises it, and `epoch` is how often the task was taken, by `by`. An
- * event that is too long for a record is kept beside the log, as an object.
+ * The records of a task's log. Each is written by one process and has events in order. `id` lets
+ * its writer recognise it, and `epoch` counts how often the task was taken, the last time by `by`.
+ * An event that is too long for a record is stored beside the log, as an object.
  */
 import { AbpError, isObject, reportError, safely } from 'abp-bridge/driver';
 import { objectNotFound } from './backends/backend.js';
@@ -12,13 +12,13 @@ import { objectNotFound } from './backends/backend.js';
 /** @import { Metadata, Status } from '../dialects.js' */
 
 /**
- * The version of a record. A process reads its own and those before it, and keeps its hands off
- * others.
+ * The version of a record. A process reads its own version and earlier ones, and leaves later ones
+ * alone.
  */
 const VERSION = 1;
 
 /**
- * @typedef {object} Origin whose task it is, and of which version the message was that began it
+ * @typedef {object} Origin the owner of a task, and the version of the message that began it
  * @property {string} contextId
  * @property {string} [tenant]
  * @property {unknown} [user]
@@ -32,19 +32,19 @@ const VERSION = 1;
  *   | { k: 'artifact', artifact: Artifact, append: boolean, last: boolean, size: number }
  *   | { k: 'wish', reason?: string }
  *   | { k: 'push', config: import('./push.js').PushConfig }
- *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, that the
- *   executor has returned after a question, what became of its work where that is known after the
- *   end, an artifact, a cancel, and where the task's states are to be sent
+ *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state, the return of the
+ *   executor after a question, the outcome of its work if that is known after the end, an artifact,
+ *   a cancel, and a destination of the task's states
  * @typedef {{ k: 'object', name: string }} ObjectRef an event that is too long for a record
  * @typedef {object} TaskRecord
  * @property {string} id
  * @property {string} by a process
- * @property {number} epoch 0 for a cancel, which anybody may store
+ * @property {number} epoch 0 for a cancel, which any process may store
  * @property {(TaskEvent | ObjectRef)[]} events
  */
 
 /**
- * What an event can be. One of another kind is of a later version, whatever its record says.
+ * The kinds of events. A record with another kind is of a later version, whatever its `v`.
  * @type {Record<TaskEvent['k'], true>}
  */
 const KINDS = {
@@ -60,7 +60,7 @@ const KINDS = {
 };
 
 /**
- * The number of an event, in every process: that of its record, and its place there. It is the `id`
+ * The number of an event, in every process: that of its record, and its index there. It is the `id`
  * of an event of a stream.
  * @param {number} seq
  * @param {number} place
@@ -69,7 +69,7 @@ export const printNumber = (seq, place) => `${seq}.${place}`;
 
 /**
  * @param {string} text
- * @returns {{ seq: number, place: number } | undefined} undefined for one that was never given
+ * @returns {{ seq: number, place: number } | undefined} undefined for one that was never issued
  */
 export function readNumber(text) {
   const found = /^([1-9]\d{0,14})\.(\d{1,4})$/.exec(text);
@@ -92,7 +92,7 @@ export function readRecord(text) {
 }
 
 /**
- * Throws `NOT_SUPPORTED` if one of these is of a later version.
+ * Throws `NOT_SUPPORTED` if an event is of a later version.
  * @param {TaskEvent[]} events
  */
 export function requireKinds(events) {
@@ -102,20 +102,20 @@ export function requireKinds(events) {
 }
 
 /**
- * Whether a log has something that only a later version knows.
+ * True if a log has something that only a later version can read.
  * @param {unknown} error
  */
 export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code === 'NOT_SUPPORTED';
 
 /**
- * Whether a record says nothing: it only takes the place that another one expected.
+ * True if a record has no events: it only takes the place that another one expected.
  * @param {string} data
  */
 export const isFence = (data) => safely(() => readRecord(data).events.length === 0, false);
 
 /**
- * An event that is kept beside its log; in place of one that is gone, an artifact that says so.
- * Rejects if the backend is away.
+ * An event that is stored beside its log; if it is gone, an artifact that says so. Rejects if the
+ * backend is away.
  * @param {Backend} backend
  * @param {string} name
  * @returns {Promise<TaskEvent>}

@@ -1,6 +1,6 @@
 /**
- * What a reader of a stream has missed: the events of a task's log after a number, read a few at a
- * time, so that however many there are, few are in memory.
+ * The events that a reader of a stream has missed: those of a task's log after a number, read a few
+ * at a time to save memory.
  */
 import { printNumber, readNumber, readRecord } from './records.js';
 
@@ -8,7 +8,7 @@ import { printNumber, readNumber, readRecord } from './records.js';
 /** @import { ObjectRef, TaskEvent } from './records.js' */
 /** @import { Replica } from './replica.js' */
 
-/** Records that are read at once, and characters that they shall have at most. */
+/** Records that are read at once, and characters that they should have at most. */
 const BATCH = 64;
 const ROOM = 256 * 1024;
 
@@ -44,7 +44,7 @@ export class Replay {
   static async after(backend, replica, text) {
     const from = readNumber(text);
     if (!from) return undefined;
-    // Another process may have told what this one has not read.
+    // Another process may have sent events that this one has not read.
     if (from.seq > replica.seq) await replica.catchUp();
     const replay = new Replay(backend, replica, from.seq - 1);
     await replay.#read();
@@ -55,8 +55,8 @@ export class Replay {
   }
 
   /**
-   * Whether all was given that is told here. A stream that begins now, in the same turn, has no
-   * gap.
+   * True if it has returned every event that was sent here. A stream that begins in the same turn
+   * has no gap.
    */
   get done() {
     return this.#events.length === 0 && this.#at >= this.#replica.seq;

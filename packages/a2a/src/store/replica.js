@@ -1,6 +1,6 @@
 /**
- * One task, as its log has it. Whatever is told of the task is told when its record is read here,
- * at its owner, too.
+ * One task, as its log has it. Events are sent to clients when their record is read here, at the
+ * owner, too.
  */
 import { AbpError, abp, invokeReportingErrors } from 'abp-bridge/driver';
 import * as core from '../tasks-boundary.js';
@@ -18,16 +18,15 @@ import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from '
 /** @import { TaskEvent, TaskRecord } from './records.js' */
 
 /**
- * In place of a mark's name, for a message that was stored without.
+ * The name of a mark for a message that was stored without one.
  * @param {Message} message
  */
 const nameless = ({ messageId }) => `id ${messageId}`;
 
-/** Times that a record is stored against others, before the owner is asked to. */
+/** Attempts to store a record against other writers before the owner is asked to. */
 const ATTEMPTS = 2;
 /**
- * Times that nobody says whether it was stored, before who wants it is told that the backend is
- * away.
+ * Attempts with an unknown result before the caller gets the error that the backend is away.
  */
 const MAX_DOUBTS = 5;
 
@@ -36,33 +35,33 @@ const RUNNING = abp.FATES[abp.FATE_RUNNING];
 export class Replica {
   /** The number of the latest record that was read. */
   seq = 0;
-  /** How often the task was taken, and by whom last. */
+  /** Number of times the task was taken, and the last process that took it. */
   epoch = 0;
   by = '';
-  /** A cancel is stored. */
+  /** True if a cancel is stored. */
   wished = false;
-  /** The task waits for input, and its executor has returned. */
+  /** True if the task waits for input and its executor has returned. */
   rested = false;
   /** The latest run. @type {TaskEvent & { k: 'run' } | undefined} */
   run;
   /**
-   * The message that it answers; one that is tried again does not name it.
+   * The message that the latest run answers; the record of a repeated attempt does not have it.
    * @type {Message | undefined}
    */
   prompt;
   /**
-   * A record of a later version is in the log, or this was abandoned: nothing is known of the task
-   * from there on.
+   * True if the log has a record of a later version, or this replica was abandoned: the further
+   * state is unknown.
    */
   blind = false;
-  /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
+  /** The task as it is shown, once the first record was read. @type {Entry | undefined} */
   entry;
   /** @type {import('./owner.js').Owner | undefined} */
   owner;
-  /** Requests that look at it. */
+  /** Number of requests that use it. */
   pins = 0;
   /**
-   * Digests of the messages that it has taken, by the names of their marks, the earliest first.
+   * Digests of the messages that it has accepted, by the names of their marks, the earliest first.
    * @type {Map<string, string | undefined>}
    */
   #taken = new Map();
@@ -74,7 +73,7 @@ export class Replica {
   /** @type {(() => void) | undefined} */
   #unwatch;
   /**
-   * Watches again, after what was told could not be read.
+   * Watches again, after an object could not be read.
    * @type {ReturnType<typeof setTimeout> | undefined}
    */
   #again;
@@ -93,17 +92,17 @@ export class Replica {
     return this.entry?.task.terminal ?? false;
   }
 
-  /** Whether nothing more can be known of it. */
+  /** True if the task will not change any more. */
   get settled() {
     return this.ended && this.entry?.task.status.message?.metadata?.outcome !== RUNNING;
   }
 
-  /** Whether the task waits for input, so that nobody owns it. */
+  /** True if the task waits for input, so that no process owns it. */
   get asks() {
     return this.entry?.task.state === 'input-required';
   }
 
-  /** Whether nobody looks at it. */
+  /** True if it is not in use. */
   get idle() {
     const { entry } = this;
     const read = entry && (entry.streams.size > 0 || entry.waiting.size > 0);
@@ -111,7 +110,7 @@ export class Replica {
   }
 
   /**
-   * Whether the task has taken a message; throws if it has taken another under its id.
+   * True if the task has accepted a message; throws if it has accepted another with the same id.
    * @param {Mark} mark
    * @param {Message} message
    */
@@ -121,12 +120,13 @@ export class Replica {
     return known !== undefined || this.#taken.has(nameless(message));
   }
 
-  // --- Writing, of who does not own it -----------------------------------------------------------
+  // --- Writing, for a task of another process ----------------------------------------------------
 
   /**
    * Stores an event of a task that another process may own.
    * @param {TaskEvent} event
-   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
+   * @param {() => boolean} isOver whether it was stored, as far as this process has read, or need
+   *   not be
    */
   async append(event, isOver) {
     let doubts = 0;
@@ -137,7 +137,7 @@ export class Replica {
         throw unavailable(`The backend does not say what it stores of task ${this.id}`, passed);
       await this.catchUp();
       if (this.blind) throw unreadableOf(this.id);
-      // A busy owner is always first.
+      // A busy owner always wins.
       if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver()) {
         const text = JSON.stringify({ task: this.id, event });
         await this.#logs.backend.ask(this.by, text).catch(() => {});
@@ -146,8 +146,8 @@ export class Replica {
   }
 
   /**
-   * Stores a record that says nothing: what a process that is gone may still store expects another
-   * one to be the last, and is refused. False if another record came first, or nobody knows.
+   * Stores a record without events, so that records which a process that is gone may still send are
+   * rejected. False if another record came first, or the result is unknown.
    */
   async fence() {
     return !(await this.#store([]));
@@ -155,8 +155,8 @@ export class Replica {
 
   /**
    * @param {TaskEvent[]} events
-   * @returns {Promise<AbpError | undefined>} why it is not known to be stored: another record came
-   *   first, or nobody knows
+   * @returns {Promise<AbpError | undefined>} the reason why it is not known to be stored: another
+   *   record came first, or the result is unknown
    */
   async #store(events) {
     const { backend, lease } = this.#logs;
@@ -174,7 +174,7 @@ export class Replica {
 
   // --- Reading -----------------------------------------------------------------------------------
 
-  /** Hears of records as they are stored. */
+  /** Receives records as they are stored. */
   watch() {
     clearTimeout(this.#again);
     if (this.ended || this.blind) return;
@@ -182,7 +182,7 @@ export class Replica {
     this.#unwatch ??= this.#logs.backend.watch(this.id, this.seq, take);
   }
 
-  /** Reads nothing any more: another replica may. */
+  /** Stops reading: another replica may be made. */
   abandon() {
     this.blind = true;
   }
@@ -193,7 +193,7 @@ export class Replica {
     this.#unwatch = undefined;
   }
 
-  /** Reads what is stored by now. Rejects if the backend is away. */
+  /** Reads everything stored so far. Rejects if the backend is away. */
   async catchUp() {
     const records = await this.#logs.backend.read(this.id, this.seq);
     for (const record of records) void this.receive(record);
@@ -201,22 +201,22 @@ export class Replica {
   }
 
   /**
-   * Records come from several sources, each of which has them all, in order.
+   * Receives a record. They come from several sources, each complete and in order.
    * @param {LogRecord} record
-   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to
+   * @returns {Promise<void> | undefined} resolves when it was read; rejects if an object of it
    *   cannot be read now
    */
   receive(record) {
     this.#inbox.push(record);
     if (!this.#busy) {
       this.#reading = this.#read();
-      // Who waits for it is told.
+      // The callers that wait for it get the error.
       this.#reading.catch(() => {});
     }
     return this.#reading;
   }
 
-  /** Waits for nothing unless an event is an object. */
+  /** Does not wait unless an event is an object. */
   async #read() {
     this.#busy = true;
     for (let record; (record = this.#inbox[0]); this.#inbox.shift()) {
@@ -234,7 +234,7 @@ export class Replica {
         events = whole instanceof Promise ? await whole : whole;
         requireKinds(events);
       } catch (error) {
-        // Whatever else it is, a later version may read it.
+        // After any other error, a later version may read it.
         if (/** @type {AbpError} */ (error).code === 'UNAVAILABLE') {
           this.#leaveOff();
           throw error;
@@ -250,8 +250,8 @@ export class Replica {
   }
 
   /**
-   * What a record refers to cannot be read now: the record is read again when somebody asks for the
-   * task, or watches it.
+   * Stops reading since an object cannot be read now: the record is read again when the task is
+   * requested, or watched.
    */
   #leaveOff() {
     this.#busy = false;
@@ -277,7 +277,7 @@ export class Replica {
   }
 
   /**
-   * With what is kept beside the log.
+   * Loads the events that are stored beside the log.
    * @param {TaskRecord['events']} events
    * @returns {TaskEvent[] | Promise<TaskEvent[]>}
    */
@@ -307,9 +307,9 @@ export class Replica {
       this.by = by;
     }
     events.forEach((event, place) => {
-      // Nobody can go on behind an event that is kept nowhere.
+      // No reader can resume after an event that is stored nowhere.
       const number = this.#logs.backend.alone ? undefined : printNumber(this.seq, place);
-      invokeReportingErrors(() => this.#tell(event, number));
+      invokeReportingErrors(() => this.#applyEvent(event, number));
       if (this.entry) this.entry.number = number;
     });
     for (const event of own ? events : []) {
@@ -324,13 +324,13 @@ export class Replica {
    * @param {TaskEvent} event
    * @param {string} [number]
    */
-  #tell(event, number) {
+  #applyEvent(event, number) {
     const { shown } = this.#logs.parts;
     if (event.k === 'new')
       try {
         this.entry = shown.adopt(this, event.origin);
       } catch (error) {
-        // Who has begun it is told so.
+        // Its owner gets the error.
         this.owner?.lose(/** @type {AbpError} */ (error));
         throw error;
       }
@@ -347,7 +347,7 @@ export class Replica {
             this.#taken.delete(this.#taken.keys().next().value ?? '');
           entry.task.remember(event.message);
         }
-        // Whoever sent the message follows the task from here on.
+        // From here on, the sender of the message follows the task.
         shown.status(entry, event.status, number, this.owner?.begun);
         break;
       case 'status':

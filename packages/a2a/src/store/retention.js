@@ -1,15 +1,15 @@
-/** Tasks that ended long ago are deleted, hour by hour, with all that is kept beside their logs. */
+/** Deletes tasks that ended long ago, hour by hour, with everything stored beside their logs. */
 import { ENDED, hourOf } from './entries.js';
 import { isFence, isUnreadable } from './records.js';
 
 /** Entries of the index that are read at once. */
 const BATCH = 64;
 
-/** The hour up to which tasks that have ended were deleted. */
+/** The hour up to which ended tasks were deleted. */
 const SWEPT = 'swept';
 /**
- * Ms from one look at objects that may be left over to the next, how old they are, and how many
- * pieces that looks at.
+ * Ms between two sweeps of leftover objects, the age of such objects, and the number of pieces that
+ * a sweep checks.
  */
 const LOOK = 60_000;
 const OLD = 3_600_000;
@@ -17,8 +17,8 @@ const PIECES = 512;
 
 export class Retention {
   #swept = 0;
-  /** When objects were looked at, and where that goes on. */
-  #looked = -Infinity;
+  /** When objects were last swept, and where the next sweep continues. */
+  #sweptAt = -Infinity;
   /** @type {string | undefined} */
   #after;
   /** @type {Promise<unknown> | undefined} */
@@ -40,20 +40,20 @@ export class Retention {
     );
   }
 
-  /** Deletes nothing any more. Resolves when it does not. */
+  /** Stops deleting. Resolves when it has stopped. */
   async close() {
     this.#closed = true;
     await this.#sweeping;
   }
 
-  /** Several processes may do it at once. */
+  /** Several processes may run this at once. */
   async #sweepTasks() {
     const { retention } = this.#logs.options;
     const last = hourOf(Date.now() - retention) - 1;
     if (!retention || this.#swept === last) return;
     const { tasks } = await this.#backend.list({ tenant: SWEPT, limit: 1 });
-    // Where nothing has been swept, nothing has ended before. A clock that was ahead has swept
-    // hours that are to come.
+    // Without an earlier sweep, no task ended before. A clock that was ahead may have swept future
+    // hours.
     const first = tasks.length > 0 ? Math.min(Number(tasks[0].data) + 1, last) : last;
     for (let hour = first; hour <= last; hour++) {
       await this.#sweepHour(`${hour}`);
@@ -66,13 +66,13 @@ export class Retention {
   }
 
   /**
-   * Deletes what processes have left that ended while they stored an object, or before they stored
-   * the task that it is for. What belongs to a log is deleted with it.
+   * Deletes objects of processes that ended while they stored one, or before they stored its
+   * record. Objects of a log are deleted with the log.
    */
   async #sweepObjects() {
     const now = performance.now();
-    if (now - this.#looked < LOOK) return;
-    this.#looked = now;
+    if (now - this.#sweptAt < LOOK) return;
+    this.#sweptAt = now;
     this.#after = await this.#backend.sweep?.({
       age: OLD,
       limit: PIECES,
@@ -104,8 +104,7 @@ export class Retention {
   }
 
   /**
-   * A task may have begun in a log that had none. Such a log begins with a record that says
-   * nothing.
+   * A task may have begun in a log that had none. Such a log begins with a record without events.
    * @param {string} id
    */
   async #mayForget(id) {
@@ -116,7 +115,7 @@ export class Retention {
       if (replica) this.#logs.leave(replica);
       return !replica?.entry || replica.ended;
     } catch (error) {
-      // What cannot be read is left to a later version.
+      // A record that cannot be read is left to a later version.
       if (!isUnreadable(error)) throw error;
       return false;
     }
@@ -124,7 +123,7 @@ export class Retention {
 }
 
 /**
- * The task that an object was stored for.
+ * The task of an object.
  * @param {string} name
  */
 const taskOf = (name) => name.split('/').slice(0, -2).join('/');

@@ -1,10 +1,10 @@
 /**
- * Tasks that outlive their process, on a backend. docs/design.md says by which rules;
- * tests/core/explore_fleet.c has what goes wrong without each of them.
+ * Tasks that outlive their process, on a backend. docs/design.md has the rules;
+ * tests/core/explore_fleet.c shows what fails without each of them.
  *
- * In the backend's index there are three kinds of entries, told apart by their names: tasks, under
- * their tenants; of each process the tasks that it has to see to, so that whoever finds it gone
- * knows what to take; and the tasks that have ended, by the hour.
+ * The backend's index has three kinds of entries, distinguished by their names: tasks, under their
+ * tenants; the duties of each process, that is, the tasks to take over when it is gone; and the
+ * tasks that have ended, by the hour.
  */
 import { AbpError, reportError } from 'abp-bridge/driver';
 import * as core from '../tasks-boundary.js';
@@ -31,14 +31,14 @@ import { Takeover } from './takeover.js';
 /** @import { Origin, TaskEvent } from './records.js' */
 /** @import { TaskStoreOptions } from './index.js' */
 
-/** How often in a term a lease is renewed, and processes are looked at. */
+/** Number of times in a term that a lease is renewed, and other processes are checked. */
 const RENEWALS = 5;
-/** Tasks of which it is said that they cannot be read. */
+/** Tasks for which the warning "cannot be read" is remembered. */
 const MAX_WARNED = 1000;
 
 /**
- * A message that a run is to answer: a later run gets of its request what `saveRequest` says.
- * `mark` is there if it may come again.
+ * A message that a run answers: a later run gets what `saveRequest` kept of its request. `mark` is
+ * set if the message may be sent again.
  * @typedef {object} Sent
  * @property {Message} message
  * @property {RequestInfo} info
@@ -55,13 +55,13 @@ export class TaskLogs {
   #owners = new Map();
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
-  /** Tasks that cannot be read, of which that was said. @type {Set<string>} */
+  /** Unreadable tasks with a warning. @type {Set<string>} */
   #warned = new Set();
   /** @type {Promise<void> | undefined} */
   #closing;
   #membership;
   #retention;
-  /** Characters that wait to be stored, and who waits until they are fewer. */
+  /** Characters that wait to be stored, and callbacks for when they are fewer. */
   #outbox = 0;
   /** @type {Set<() => void>} */
   #waiting = new Set();
@@ -108,14 +108,14 @@ export class TaskLogs {
     });
   }
 
-  /** Tasks that this process owns, and that it shows. */
+  /** Number of tasks that this process owns, and that it shows. */
   get counters() {
     const owners = [...this.#owners.values()];
     const outbox = owners.reduce((sum, { waiting }) => sum + waiting, 0);
     return { owned: this.#owners.size, known: this.#replicas.size, outbox };
   }
 
-  // --- What waits to be stored -------------------------------------------------------------------
+  // --- The outbox --------------------------------------------------------------------------------
 
   /** @param {number} by characters */
   wait(by) {
@@ -125,7 +125,7 @@ export class TaskLogs {
     this.#waiting.clear();
   }
 
-  /** Whether nothing may be added. */
+  /** True if nothing may be added. */
   get full() {
     return this.#outbox >= this.options.maxOutbox;
   }
@@ -144,10 +144,10 @@ export class TaskLogs {
 
   // --- The process -------------------------------------------------------------------------------
 
-  /** Rejects if the backend is away; when it is back, the process enters nevertheless. */
+  /** Rejects if the backend is away; the process still enters when it is back. */
   async open() {
     const { term } = this.options;
-    // A lease that nobody else sees need not be renewed.
+    // A lease that no other process sees need not be renewed.
     if (term < Infinity) this.#timer ??= setInterval(() => void this.#tick(), term / RENEWALS);
     /** @type {{ unref?: () => void } | undefined} */ (this.#timer)?.unref?.();
     await refusing(this.#membership.enter());
@@ -162,15 +162,15 @@ export class TaskLogs {
   }
 
   /**
-   * What this process owned belongs to the process that takes it. This one goes on under another
-   * name.
+   * Releases the tasks that this process owned: the process that takes one owns it. This one
+   * continues under another name.
    */
   loseAll() {
     this.#membership.lose();
   }
 
   /**
-   * A log has a record that this version cannot read, or does not have what it should have.
+   * A log has a record that this version cannot read, or lacks one that it should have.
    * @param {Replica} replica
    * @param {unknown} why
    */
@@ -188,7 +188,7 @@ export class TaskLogs {
   }
 
   /**
-   * Tasks that have ended, and were deleted, are shown no more.
+   * Stops showing tasks that have ended and were deleted.
    * @param {(time: number) => boolean} hasExpired
    */
   dropEnded(hasExpired) {
@@ -199,7 +199,7 @@ export class TaskLogs {
     }
   }
 
-  /** What is shown of the tasks is lost. */
+  /** Ends all shown tasks as lost. */
   reset() {
     for (const replica of this.#replicas.values()) {
       replica.owner?.lose();
@@ -209,21 +209,21 @@ export class TaskLogs {
     this.loseAll();
   }
 
-  /** The lease under which something may begin. */
+  /** The lease under which work may begin. */
   async living() {
     if (this.#closing) throw away();
     return refusing(this.#membership.living());
   }
 
   /**
-   * Cancels what this process works on.
+   * Cancels the tasks that this process works on.
    * @param {string} reason
    */
   endAll(reason) {
     for (const owner of [...this.#owners.values()]) owner.end(reason);
   }
 
-  /** Gives all tasks away, and goes. Resolves when they can be taken. */
+  /** Releases all tasks, and leaves. Resolves when other processes can take them. */
   close() {
     return (this.#closing ??= this.#close());
   }
@@ -234,7 +234,7 @@ export class TaskLogs {
     this.#membership.closed = true;
     const owners = [...this.#owners.values()];
     for (const owner of owners) if (owner.context) owner.lose();
-    // What has been decided is stored, for as long as the lease holds.
+    // Decisions are stored as long as the lease holds.
     await Promise.allSettled(owners.map((owner) => owner.flushed()));
     for (const owner of [...this.#owners.values()]) owner.lose();
     for (const replica of this.#replicas.values()) replica.stop();
@@ -248,7 +248,7 @@ export class TaskLogs {
   // --- Tasks -------------------------------------------------------------------------------------
 
   /**
-   * The task as it is stored by now; call `leave` when it is no longer looked at.
+   * The task in its latest stored state; call `leave` when it is no longer in use.
    * @param {unknown} id
    * @returns {Promise<Replica | undefined>}
    */
@@ -260,7 +260,7 @@ export class TaskLogs {
   }
 
   /**
-   * The same, also where the log has no task.
+   * The same, also if the log has no task.
    * @param {string} id
    * @returns {Promise<Replica | undefined>} undefined for an id that no task can have
    */
@@ -292,7 +292,7 @@ export class TaskLogs {
       if (replica.blind) throw unreadableOf(id);
     } catch (error) {
       this.#discard(replica);
-      // A name that no backend can have is that of no task.
+      // A name that no backend accepts is no task's.
       if (/** @type {AbpError} */ (error).code === 'INVALID_PARAMS') return undefined;
       throw error;
     } finally {
@@ -310,7 +310,7 @@ export class TaskLogs {
   }
 
   /**
-   * Lets go of a task that works, and that nobody looks at: its log has all of it.
+   * Releases a working task that is not in use: its log has everything.
    * @param {Replica} replica
    */
   #release(replica) {
@@ -324,7 +324,7 @@ export class TaskLogs {
   }
 
   /**
-   * The task is shown no more.
+   * Stops showing the task.
    * @param {Replica} replica
    */
   forget(replica) {
@@ -334,7 +334,7 @@ export class TaskLogs {
   }
 
   /**
-   * What is not shown any more is nowhere else.
+   * A task of an agent without a store is deleted when it is no longer shown.
    * @param {Replica} replica
    */
   #forgetLog({ id, owner }) {
@@ -342,7 +342,7 @@ export class TaskLogs {
   }
 
   /**
-   * A new task. Resolves when its first record is stored; `begun` was called before.
+   * Begins a new task. Resolves when its first record is stored; `begun` was called before.
    * @param {string} id
    * @param {Origin} origin
    * @param {Sent} sent
@@ -363,7 +363,7 @@ export class TaskLogs {
       if (!(await this.claim(replica, core.TASK_SUBMITTED, mayTake, begin, enter)))
         throw conflict(id);
     } catch (error) {
-      // Its record may still be stored: then it is read anew, by whoever asks.
+      // Its record may still be stored: then it is read anew at the next request.
       if (replica.seq === 0 || !replica.entry) {
         replica.abandon();
         this.forget(replica);
@@ -375,8 +375,8 @@ export class TaskLogs {
   }
 
   /**
-   * An answer to a task that asked for one: whoever gets it takes the task. Resolves as `begin`
-   * does.
+   * Answers a task that has asked for input: the process that receives the answer takes the task.
+   * Resolves as `begin` does.
    * @param {Replica} replica
    * @param {Sent} sent
    */
@@ -384,7 +384,7 @@ export class TaskLogs {
     if (this.full) throw refusal();
     const { entry } = replica;
     const state = readState(entry?.task.state);
-    // Of a task that others work on, the table of what is told knows whether it needs somebody.
+    // For a task of another process, the table of shown tasks knows whether it needs input.
     const asks = () =>
       replica.owner || (entry && entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE);
     const mayTake = () => !replica.wished && !replica.blind && !!asks();
@@ -394,25 +394,25 @@ export class TaskLogs {
   }
 
   /**
-   * Takes a task, if it may be taken, and still may when that is prepared. Whoever owns it begins
-   * in the same turn: others prepare the same.
+   * Takes a task, if it may be taken, and still may after the preparations. The owner begins in the
+   * same turn, since other processes prepare the same.
    * @param {Replica} replica
    * @param {core.TaskState} state
    * @param {() => boolean} mayTake
    * @param {(owner: Owner) => Promise<unknown> | undefined} begin
    *   undefined if there is nothing to do
-   * @param {() => Promise<void>} [enter] writes what others find the task by
-   * @returns {Promise<boolean>} whether it has begun, when that is stored
+   * @param {() => Promise<void>} [enter] writes the entries by which others find the task
+   * @returns {Promise<boolean>} resolves when it is stored, with whether it has begun
    */
   async claim(replica, state, mayTake, begin, enter) {
     const lease = await this.living();
     if (!mayTake()) return false;
     const { id, epoch } = replica;
     await refusing(Promise.all([enter?.(), this.takeover.enlist(lease, id, epoch + 1)]));
-    // Nothing begins under a lease that ran out meanwhile, or after its process has begun to go.
+    // Nothing begins under a lease that ran out meanwhile, or after its process has begun to leave.
     if (this.#closing) throw away();
     if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
-    // Others may have taken it.
+    // Another process may have taken it.
     if (replica.epoch !== epoch || !mayTake()) return false;
     const known = replica.owner;
     const owner = known ?? this.#own(replica, state, lease);
@@ -439,7 +439,7 @@ export class TaskLogs {
   /**
    * Has an owner begin the run for a message.
    * @param {Sent} sent
-   * @param {TaskEvent} [first] what comes before it in the log
+   * @param {TaskEvent} [first] the event before it in the log
    */
   #starter({ message, info, begun, mark }, first) {
     const given = this.options.saveRequest?.(info) ?? undefined;
@@ -465,8 +465,7 @@ export class TaskLogs {
   // --- Cancels -----------------------------------------------------------------------------------
 
   /**
-   * Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has
-   * ended.
+   * Stores a cancel of the task. Resolves when it is stored, or when the task has ended.
    * @param {Replica} replica
    * @param {string} [reason]
    */
@@ -479,7 +478,7 @@ export class TaskLogs {
         return;
       }
       await replica.append({ k: 'wish', reason }, () => replica.ended || replica.wished);
-      // What waits for input is nobody's: whoever cancels it takes it.
+      // A task that waits for input has no owner: the process that cancels it takes it.
       if (replica.asks && !replica.owner) await this.takeover.take(replica);
     } finally {
       this.leave(replica);
@@ -487,7 +486,7 @@ export class TaskLogs {
   }
 
   /**
-   * Changes where a task's states are sent.
+   * Changes the destinations of a task's states.
    * @param {Replica} replica
    * @param {TaskEvent & { k: 'push' | 'unpush' }} event
    */
@@ -503,19 +502,19 @@ export class TaskLogs {
     await owner.flushed();
   }
 
-  // --- What clients are told, and when -----------------------------------------------------------
+  // --- Readers and notifications -----------------------------------------------------------------
 
   /**
-   * What a reader of a stream has missed.
+   * The events that a reader of a stream has missed.
    * @param {Replica} replica
-   * @param {string} number of the last event that it has
+   * @param {string} number of the reader's last event
    */
   replay(replica, number) {
     return Replay.after(this.backend, replica, number);
   }
 
   /**
-   * Sends a state to those who want to be told of it.
+   * Sends a state to the task's push addresses.
    * @param {Entry} entry
    * @param {Status} status
    */
@@ -525,7 +524,7 @@ export class TaskLogs {
   }
 
   /**
-   * Whether all was sent, or given up; false if the process ends first.
+   * Resolves when all were sent or given up; with false if the process ends first.
    * @param {Entry} entry
    */
   async delivered(entry) {
@@ -533,7 +532,7 @@ export class TaskLogs {
   }
 
   /**
-   * When a question that nobody answers is canceled.
+   * The time when an unanswered question is canceled.
    * @param {Entry | undefined} entry
    */
   deadline(entry) {
@@ -544,7 +543,7 @@ export class TaskLogs {
   // --- Lists -------------------------------------------------------------------------------------
 
   /**
-   * Whether something of a task is shown here.
+   * True if something of a task is shown here.
    * @param {string} id
    */
   shows(id) {
@@ -552,7 +551,7 @@ export class TaskLogs {
   }
 
   /**
-   * A task of which this process has all that is stored.
+   * The task, if this process has all of its stored records.
    * @param {string} id
    */
   known(id) {
@@ -562,8 +561,8 @@ export class TaskLogs {
 }
 
 /**
- * What is written before a record that begins something: whether it was stored or not, nothing has
- * begun.
+ * Rejects with an error that says that nothing has begun: entries are written before the record
+ * that begins something.
  * @template T
  * @param {Promise<T>} written
  */

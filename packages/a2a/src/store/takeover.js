@@ -1,17 +1,16 @@
 /**
- * What processes that are gone have left. Each process has a list of its duties: the tasks that it
- * sees to, so that finding those of one that is gone costs only as much as it had. And questions
- * that nobody answers.
+ * Takes over the tasks of processes that are gone. Each process has a list of its duties, the tasks
+ * that it is responsible for, so the cost of finding them depends on their number only. Also
+ * watches unanswered questions.
  *
- * By these rules every task of a process that is gone is found, whatever fails, hangs or comes
- * late:
+ * By these rules every task of a process that is gone is found, whatever fails, hangs or is late:
  * - A process enlists before it stores that a task is its own, and stores nothing under a lease
  *   that is not valid.
  * - A duty is over only when the log has a record that came after its process was gone: one by
- *   which another process takes the task, or a fence, which says nothing. What the process may
- *   still have under way expects another record to be the last one, and is refused.
+ *   which another process takes the task, or a fence, a record without events. Records that the
+ *   process may still have in flight expect another record to be the last one, and are rejected.
  * - A question has no owner: the duty to watch it goes to the process that finds it.
- * - What one task is in the way of, or one process, is no reason to leave the others.
+ * - A failure with one task, or one process, does not stop the others.
  *
  * packages/a2a-store/tests/membership.test.js explores it together with membership.js.
  */
@@ -38,11 +37,11 @@ const dutyOf = (name, id) => `${name}/${id}`;
 export class Takeover {
   /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
   #questions = new Map();
-  /** Duties that this process gives up at the moment. @type {Map<string, Promise<void>>} */
+  /** Duties that this process is giving up. @type {Map<string, Promise<void>>} */
   #delisting = new Map();
   /**
-   * Duties of others that wait: somebody is being told how the task ended, or only a later version
-   * can read it.
+   * Duties of other processes that wait: for notifications of a task's end, or for a later version
+   * that can read the task.
    * @type {Set<string>}
    */
   #waiting = new Set();
@@ -65,20 +64,20 @@ export class Takeover {
   // --- Duties ------------------------------------------------------------------------------------
 
   /**
-   * A process sees to a task from now on.
+   * Makes a process responsible for a task.
    * @param {Lease} lease
    * @param {string} id
    * @param {number} epoch
    */
   async enlist({ name }, id, epoch) {
-    if (this.#backend.alone) return; // nobody takes its tasks
+    if (this.#backend.alone) return; // no other process takes its tasks
     await this.#delisting.get(id);
     const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
     await this.#backend.note(dutyOf(name, id), entry, epoch);
   }
 
   /**
-   * A process need not see to a task any more.
+   * Ends the responsibility of a process for a task.
    * @param {string} name
    * @param {string} id
    */
@@ -89,8 +88,8 @@ export class Takeover {
   // --- Processes that are gone -------------------------------------------------------------------
 
   /**
-   * Takes what processes that are gone have left, and ends questions that nobody answers. Resolves
-   * when it has.
+   * Takes over the tasks of processes that are gone, and ends unanswered questions. Resolves when
+   * done.
    */
   scan() {
     return (this.#scanning ??= this.#scan()
@@ -112,13 +111,13 @@ export class Takeover {
     for (const [id, deadline] of this.#questions)
       if (deadline <= Date.now())
         await this.#expire(id).catch((error) => {
-          // What cannot be read is for a process of a later version. All else is tried again.
+          // A later version may read it. Everything else is tried again.
           if (isUnreadable(error)) this.#questions.delete(id);
         });
     const gone = new Set();
     for await (const name of this.#membership.gone()) {
       gone.add(name);
-      // The next scan goes on.
+      // The next scan continues.
       await this.#takeAll(name).catch(() => {});
       if (this.#stopped) return;
     }
@@ -139,7 +138,7 @@ export class Takeover {
       ({ cursor } = page);
     } while (cursor);
     if (!over) return;
-    // More may have come late.
+    // More may have been stored late.
     const { tasks } = await this.#backend.list({ tenant: DUTIES + name, limit: 1 });
     if (tasks.length === 0) await this.#membership.forget(name);
   }
@@ -165,7 +164,7 @@ export class Takeover {
   /**
    * @param {string} id
    * @param {string} name
-   * @returns {Promise<boolean>} whether the duty is over; if not, the next scan goes on
+   * @returns {Promise<boolean>} whether the duty is over; if not, the next scan continues
    */
   async #settle(id, name) {
     const logs = this.#logs;
@@ -188,21 +187,21 @@ export class Takeover {
   }
 
   /**
-   * Whatever a process that is gone may still store of a task is refused from now on.
+   * Makes the log reject what a process that is gone may still store of a task.
    * @param {Replica} replica
-   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   * @returns {Promise<boolean>} false if another record came first, or the result is unknown
    */
   async #fence(replica) {
     await this.#logs.living();
     if (!(await replica.fence())) return false;
-    // Where there is no task, the log is deleted later, and begun if the message comes again.
+    // Without a task, the log is deleted later, and begun if the message is sent again.
     if (!replica.entry) await this.#logs.entries.noteEnd(replica.id, 0);
     return true;
   }
 
   /**
-   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it
-   * ended, which may take its time, and then the duty is over.
+   * Finishes the duties for an ended task whose owner is gone: sends the notifications of its end,
+   * which may take time, and then ends the duty.
    * @param {Replica} replica
    * @param {string} name of the owner
    */
@@ -211,7 +210,7 @@ export class Takeover {
     const { id, entry } = replica;
     if (!entry) return;
     await logs.entries.write(replica);
-    // What was still at work when the task was canceled is gone.
+    // Work that was in progress when the task was canceled is gone.
     const metadata = outcomeOf(abp.FATE_UNKNOWN);
     await replica.append({ k: 'outcome', metadata }, () => replica.settled);
     logs.notify(entry, entry.task.status);
@@ -225,8 +224,8 @@ export class Takeover {
   }
 
   /**
-   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when
-   * that is stored, or others have taken it.
+   * Takes a task: cancels it if a cancel is stored, runs it again if possible, otherwise fails it.
+   * Resolves when that is stored, or another process has taken it.
    * @param {Replica} replica
    */
   async take(replica) {
@@ -241,7 +240,7 @@ export class Takeover {
         const { saved, attempt, trace } = run;
         const { user, tenant } = replica.entry?.task ?? {};
         const headers = /** @type {Record<string, string>} */ (trace ? { traceparent: trace } : {});
-        // What was not saved of its request is not known.
+        // Members of its request that were not saved are not known.
         const known = requestInfo({ headers, user, extensions: [] }, { tenant }, []);
         const info = { ...known, ...saved };
         owner.start({ prompt, info }, { saved, attempt: attempt + 1, trace })?.catch(() => {});
@@ -253,7 +252,7 @@ export class Takeover {
   // --- Questions ---------------------------------------------------------------------------------
 
   /**
-   * A task asks for something; it is canceled when nobody answers.
+   * Call this when a task asks for input; it is canceled if there is no answer.
    * @param {Replica} replica
    */
   question({ id, entry }) {
@@ -261,13 +260,13 @@ export class Takeover {
   }
 
   /**
-   * A question is watched by this process from now on.
+   * Makes this process watch a question.
    * @param {Replica} replica
    * @returns {Promise<boolean>} false if another record came first
    */
   async #watch(replica) {
     const lease = await this.#membership.living();
-    // Of several who find it, one goes on.
+    // Of several processes that find it, one continues.
     if (!(await this.#fence(replica))) return false;
     await this.enlist(lease, replica.id, replica.epoch + 1);
     if (!lease.valid) return false;
@@ -277,7 +276,7 @@ export class Takeover {
   }
 
   /**
-   * Nobody has answered in time.
+   * Call this when the time for an answer is over.
    * @param {string} id
    */
   async #expire(id) {
@@ -289,7 +288,7 @@ export class Takeover {
       const { asks, entry } = replica;
       if (asks && logs.deadline(entry) > Date.now()) return this.question(replica);
       if (asks) await logs.cancel(replica, 'Nobody answered');
-      // Somebody else has it. Unless this process is about to take it.
+      // Another process has it, unless this one is about to take it.
       else if (replica.by !== name && !replica.owner && replica.pins === 1) {
         const delisting = this.delist(name, id).finally(() => this.#delisting.delete(id));
         this.#delisting.set(

@@ -1,19 +1,18 @@
 /**
- * Metrics and traces by OpenTelemetry's API, which is the user's: each run of an executor is a
- * span, which says at its start that it began, since a span is exported when it ends, and a process
- * that is killed ends none.
+ * Metrics and traces by the user's OpenTelemetry API. Each run of an executor is a span with an
+ * event at its start: a span is exported when it ends, and a process that is killed ends none.
  */
 import { AbpError } from 'abp-bridge/driver';
 
 /** @import { RequestInfo, StoredTask } from '../task.js' */
 
 /**
- * What an agent needs to report to OpenTelemetry: the option `telemetry` of `createTaskServer`.
+ * Reports to OpenTelemetry for an agent: the option `telemetry` of `createTaskServer`.
  * @typedef {object} Telemetry
- * @property {(counters: never) => unknown} attach is called by the agent
+ * @property {(counters: never) => unknown} attach called by the agent
  */
 
-/** What the tracer and the meter are called. */
+/** The name of the tracer and the meter. */
 const NAME = '@abp-bridge/a2a';
 
 /**
@@ -45,7 +44,7 @@ export class Reports {
     const counter = (/** @type {string} */ name, /** @type {string} */ description) =>
       meter.createCounter(name, { description });
     const states = counter('a2a.tasks', 'states of tasks that were told');
-    /** @param {string} state that was told */
+    /** @param {string} state that was sent */
     this.told = (state) => states.add(1, { 'a2a.task.state': state });
     const losses = counter('a2a.lease.losses', 'leases that this process did not renew in time');
     this.leaseLost = () => losses.add(1);
@@ -56,7 +55,7 @@ export class Reports {
     const cancels = meter.createHistogram('a2a.cancel.duration', { unit: 'ms', description });
     /**
      * @param {number} ms
-     * @param {string} state of the task that was to be cancelled
+     * @param {string} state of the task when it was to be cancelled
      */
     this.cancelled = (ms, state) => cancels.record(ms, { 'a2a.task.state': state });
     for (const [name, of, description] of [
@@ -93,7 +92,7 @@ export class Reports {
        */
       run: (execute) => context.with(trace.setSpan(parent, span), execute),
       failed: (/** @type {unknown} */ error) => span.recordException(error),
-      /** Call this when the task has the state that the run led to. */
+      /** Call this when the task has the state that results from the run. */
       end: () => {
         span.setAttribute('a2a.task.state', task.state);
         span.end();

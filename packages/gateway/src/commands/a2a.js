@@ -9,14 +9,14 @@ import { cleanText } from '../texts.js';
 import { signalled } from '../signals.js';
 import { unlessAborted } from '../waiting.js';
 
-/** How long a cancelled task may take to say what became of it, in ms. */
+/** Ms that a cancelled task may take to report its outcome. */
 const GRACE = 5000;
 
 /** @typedef {import('@abp-bridge/a2a').ExecutorContext} ExecutorContext */
 
 /**
- * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill`
- * and its params in a data part or as JSON in the text.
+ * The request in a message: a data part `{ skill, params }`, or the skill's name in
+ * `metadata.skill` and its params in a data part or as JSON in the text.
  * @param {ExecutorContext['message']} message
  */
 function requestOf({ parts, metadata }) {
@@ -34,14 +34,14 @@ function requestOf({ parts, metadata }) {
 }
 
 /**
- * Calls the skill that a message names, and tells what becomes of the call.
+ * Calls the skill that a message names, and reports the call's outcome.
  * @param {import('../app.js').App} app
  * @returns {(context: ExecutorContext) => Promise<void>}
  */
 export const executor = (app) => async (context) => {
   const { message, signal, emitStatus, emitArtifact } = context;
   const { skill, params } = requestOf(message);
-  // Of an app that cannot be asked, the call says why.
+  // If the app cannot be reached, the call returns the reason.
   const capabilities = await unlessAborted(app.listCapabilities(), signal).catch(() => undefined);
   if (!skill || capabilities?.every(({ name }) => name !== skill)) {
     const names = (capabilities ?? []).slice(0, 50).map(({ name }) => name);
@@ -84,7 +84,7 @@ export const executor = (app) => async (context) => {
   const data = await toPlain(response.data, put);
   await toPlain(response.downloads, put);
   emitArtifact({ artifactId: 'result', parts: [{ data }, ...parts] });
-  // Said here, so that a cancel that came too late does not hide it.
+  // Set here, so that a late cancel does not hide it.
   emitStatus('completed');
 };
 
@@ -112,7 +112,7 @@ export async function execute([address], values, context) {
         },
         execute: executor(app),
       },
-      // Under which names it is asked the guard knows.
+      // The guard checks the host names.
       { grace: GRACE, hosts: '*', keepAlive: keepAliveOf(values) },
     );
     const service = { what: 'A2A', where: values.http ?? '127.0.0.1:0', path: '/' };

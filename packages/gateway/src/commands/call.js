@@ -1,4 +1,4 @@
-/** `call`: calls a capability once, and prints what becomes of it. */
+/** `call`: calls a capability once, and prints the result. */
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { App, hasStopped } from '../app.js';
@@ -11,7 +11,7 @@ import { askAtTerminal, progressView } from '../terminal.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 import { unlessAborted } from '../waiting.js';
 
-/** Characters of a failure's message that a terminal shows. */
+/** Characters of an error message on a terminal. */
 const MAX_MESSAGE = 2000;
 
 /** @param {string} [argument] JSON, `@` and a file's name, or `-` for stdin */
@@ -45,7 +45,7 @@ export async function execute([address, capability, argument], values, context) 
     stop.abort(name === 'SIGINT' ? 'the user pressed Ctrl-C' : `the program was ended by ${name}`);
   });
   try {
-    // Whoever cannot be reached is another matter than a call that failed.
+    // An unreachable app has another exit code than a failed call.
     await unlessAborted(app.open(), signal).catch((error) => {
       if (!signal.aborted) throw error;
     });
@@ -78,7 +78,7 @@ export async function execute([address, capability, argument], values, context) 
  * @param {import('../app.js').Result} response
  * @param {import('../commands.js').Values} values
  * @param {boolean} interrupted
- * @param {boolean} streamed whether chunks were printed when they came
+ * @param {boolean} streamed whether chunks were printed on arrival
  * @returns {Promise<number>} the exit code
  */
 async function print(response, values, interrupted, streamed) {
@@ -87,15 +87,15 @@ async function print(response, values, interrupted, streamed) {
   const plain = await toPlain(response, (each, rest) => {
     found.push(each);
     const { bytes, mimeType } = each;
-    const told = { ...rest, mimeType, size: bytes.length };
-    if (!values.json) return told;
-    return { ...told, content: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
+    const description = { ...rest, mimeType, size: bytes.length };
+    if (!values.json) return description;
+    return { ...description, content: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
   });
   const { success, cancelled, error, data } = plain;
   if (values.json) process.stdout.write(`${jsonText(plain)}\n`);
   if (success) {
     if (interrupted) log('the app had finished before the cancel came');
-    // What was streamed was printed, and is the data only where nothing was returned.
+    // The chunks were printed; they are the data only if nothing was returned.
     const isPrinted = streamed && !response.chunks;
     if (!values.json && !isPrinted) process.stdout.write(`${jsonText(data ?? null, 2)}\n`);
     if (values.out) return (await saveAll(found, values.out)) ? EXIT.OK : EXIT.UNSAVED;

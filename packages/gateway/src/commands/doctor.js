@@ -1,4 +1,4 @@
-/** `doctor`: what there is, what is missing, and the line that mends it. */
+/** `doctor`: lists the requirements, and the commands that install missing ones. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,7 +12,8 @@ const require = createRequire(import.meta.url);
 const MIN_NODE = [20, 16];
 
 /**
- * How the browser is asked for its version. One that hangs, or is stopped, minds no milder signal.
+ * Options for requesting the browser's version. A browser that hangs, or is stopped, ignores milder
+ * signals.
  */
 const OPTIONS = /** @type {const} */ ({
   timeout: 20_000,
@@ -22,7 +23,7 @@ const OPTIONS = /** @type {const} */ ({
 });
 
 /**
- * What is found, or undefined if it cannot be.
+ * The result of a search, or undefined if it fails.
  * @template T
  * @param {() => T} find
  */
@@ -51,7 +52,7 @@ export async function execute(_positionals, values, { version, dependencies = {}
   const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
   const path = attempt(() => findBrowser(values.browser));
   const install = 'npm install abp-bridge-gateway';
-  /** What, the version that was found, and what mends it. @type {(string | undefined)[][]} */
+  /** The name, the version found, and the remedy. @type {(string | undefined)[][]} */
   const rows = [
     ['abp-bridge-gateway', version, ''],
     [

@@ -1,14 +1,14 @@
-/** `list`: what an app can do. */
+/** `list`: lists the capabilities of an app. */
 import { App } from '../app.js';
 import { EXIT } from '../errors.js';
 import { signalled } from '../signals.js';
 import { cleanText, jsonText, lineOf } from '../texts.js';
 
-/** Characters of a description that a terminal shows. */
+/** Characters of a description on a terminal. */
 const MAX_DESCRIPTION = 500;
 
 /**
- * What a terminal shows of one.
+ * The lines for a capability on a terminal.
  * @param {import('../app.js').Capability} capability
  */
 function linesOf({ name, description, available, requirements, deprecated, inputSchema }) {

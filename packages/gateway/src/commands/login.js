@@ -1,4 +1,4 @@
-/** `login`: a visible window on the app's own profile, for a person to log in. */
+/** `login`: opens a visible window on the app's own profile, for a person to log in. */
 import { appUrl } from '../app.js';
 import { log, usageError } from '../errors.js';
 import { PageWay } from '../page-way.js';
@@ -7,7 +7,7 @@ import { signalled } from '../signals.js';
 import { askToRelease, refuse } from '../shared-app.js';
 
 /**
- * Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it.
+ * Takes the profile. A gateway that has it releases it, and takes it again when needed.
  * @param {string} profile
  */
 async function claim(profile) {
@@ -24,14 +24,14 @@ export async function execute([address], values) {
   const url = appUrl(address);
   if (!/^http/.test(url.protocol))
     throw usageError('Only a page has a login: give an https:// address');
-  const way = new PageWay(url, { ...values, headed: true });
-  const server = await claim(/** @type {string} */ (way.profile));
-  void signalled().then(() => way.close());
+  const page = new PageWay(url, { ...values, headed: true });
+  const server = await claim(/** @type {string} */ (page.profile));
+  void signalled().then(() => page.close());
   log('log in, then close the window: the profile keeps the login');
   try {
-    await way.show();
+    await page.show();
   } finally {
-    await way.close();
+    await page.close();
     server.close();
   }
 }

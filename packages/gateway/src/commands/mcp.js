@@ -10,11 +10,11 @@ import { prefixOf } from '../tools.js';
 import { lineOf } from '../texts.js';
 import { deferred } from '../waiting.js';
 
-/** Well below the shortest clock of a host, which is a minute. */
+/** Well below the shortest time limit of a host, which is a minute. */
 const DEFAULT_PATIENCE = 45_000;
 
 /**
- * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made of the host.
+ * The apps by their prefixes: `writer=https://writer.example/`, or a prefix made from the host.
  * @type {(...given: Parameters<import('../commands.js').Execute>)
  *   => import('../gateway.js').Named[]}
  */
@@ -26,7 +26,7 @@ function targetsOf(addresses, values, context) {
     const [, name, address = text] = /^([A-Za-z0-9_]+)=(.+)$/.exec(text) ?? [];
     const app = new App(address, values, context);
     const prefix = several || name ? prefixOf(name ?? app.url.host) : '';
-    // Else one app could name a capability so that its tool is taken for the other's.
+    // Otherwise one app could name a capability so that its tool would be taken for the other's.
     const other = prefixes.find((each) => each.startsWith(prefix) || prefix.startsWith(each));
     if (other !== undefined)
       throw usageError(
@@ -61,13 +61,12 @@ export async function execute(addresses, values, context) {
   const why = await Promise.race([served.ended, ended]);
   await gateway.close(why);
   await served.close();
-  // Nor does a client that does not read what was written.
+  // A client that does not read must not delay the exit.
   process.exit(0);
 }
 
 /**
- * MCP over stdin and stdout. Whoever reads stdout expects messages, so nothing else is written
- * there.
+ * MCP over stdin and stdout. Clients expect messages on stdout, so nothing else is written there.
  * @param {Gateway} gateway
  */
 function serveStdio(gateway) {
@@ -82,7 +81,7 @@ function serveStdio(gateway) {
     transport,
     onerror: (error) => log(lineOf(error.message)),
   });
-  // It is closed when a pipe is, and when the client sends more than it takes at once.
+  // It is closed with a pipe, and when the client sends more at once than allowed.
   const { onclose } = transport;
   /** @type {ReturnType<typeof deferred<string>>} */
   const { promise: ended, resolve } = deferred();

@@ -27,7 +27,7 @@ export function acpStream(transport) {
       observed.start();
     },
     cancel() {
-      // Nobody reads any more.
+      // The reader has gone.
       observed.onMessage = () => {};
       observed.onClose = () => {};
       close();

@@ -48,8 +48,8 @@ function withTrueSubscription(part, asked) {
 /**
  * Translates the ids in a message.
  * @param {any} message
- * @param {string[]} asking what replaces FALSY in requests that go in its direction
- * @param {unknown[]} asked and in those that go in the other
+ * @param {string[]} asking replacements of FALSY in requests in its direction
+ * @param {unknown[]} asked and in requests in the other direction
  */
 function translated(message, asking, asked) {
   const method = getOwn(message, 'method');
@@ -57,7 +57,7 @@ function translated(message, asking, asked) {
   const params = getOwn(message, 'params');
   if (method === MCP.cancel) {
     const named = getOwn(params, 'requestId');
-    // A cancel that goes in the opposite direction to its request ends a subscription.
+    // A cancel in the opposite direction to its request ends a subscription.
     const requestId = asked.includes(named)
       ? replaced(named, asked, FALSY)
       : replaced(named, FALSY, asking);
@@ -78,8 +78,8 @@ function translated(message, asking, asked) {
  */
 export function mcpTransport(transport) {
   const observed = new Observed(transport, MCP);
-  // What replaces ours on the wire: other texts for each connection, because the peer may name its
-  // requests in the same way.
+  // The replacements of our ids on the wire: different for each connection, because the peer may
+  // use the same scheme.
   const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
   const ours = FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
   return {

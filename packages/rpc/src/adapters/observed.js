@@ -1,14 +1,14 @@
 /**
- * The traffic between an SDK and its peer, observed so that both sides learn the truth about
+ * Observes the traffic between an SDK and its peer, so that both sides learn the truth about
  * cancels and about the end of the connection. The SDKs cancel requests that are over, match
- * answers to the wrong requests, and say nothing when they close.
+ * answers to the wrong requests, and send nothing when they close.
  *
  *   - A cancel passes if its request was made in the same direction and is still open. A
  *     subscription may be ended by either side.
  *   - An answer passes once, and only if its id is exactly that of an open request: `"0"` is not 0.
  *   - A peer that has ended its half of a stream still gets its answers.
- *   - When the connection ends, requests that were sent are cancelled and requests that were
- *     received are answered, so that nobody waits for ever.
+ * - When the connection ends, sent requests are cancelled and received requests are answered, so
+ *   that no side waits for ever.
  */
 import {
   AbpError,
@@ -23,9 +23,8 @@ import {
  * @typedef {object} Dialect
  * @property {string} cancel the method that cancels a request
  * @property {boolean} answers whether a cancelled request is answered, too
- * @property {number} ended the error code that answers requests which the end of the connection cut
- *   off
- * @property {boolean} [reasons] whether a cancel may give a reason
+ * @property {number} ended the error code for requests that the end of the connection cut off
+ * @property {boolean} [reasons] whether a cancel may have a reason
  * @property {string} [subscribe] the method that opens a subscription, which its server may end by
  *   a cancel
  */
@@ -41,25 +40,25 @@ const INTERNAL_ERROR = -32603;
  */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
-/** Why a connection ended, where it is not known. */
+/** The default reason for the end of a connection. */
 const GONE = 'The other side disconnected';
 
 /** More requests in flight in one direction are refused. */
 const MAX_OPEN_REQUESTS = 2 ** 16;
 
-// What is known of a request in flight.
+// The state of a request in flight.
 const OPEN = 0;
 const CANCELLED = 1;
 const SUBSCRIPTION = 2;
 
 /**
- * The requests of one direction that are in flight, and what answers one.
+ * The requests of one direction that are in flight, and the function that answers one.
  * @typedef {{ requests: Map<unknown, number>, answer(message: any): void }} Direction
  */
 
 export class Observed {
   #closed = false;
-  /** Whether the peer will say nothing more. */
+  /** True if the peer sends nothing more. */
   #halfClosed = false;
   /** Why the connection ended, unless it ended in good order. @type {unknown} */
   #cause;
@@ -196,7 +195,7 @@ export class Observed {
   }
 
   /**
-   * Whether a message may pass. Keeps the open requests up to date.
+   * True if a message may pass. Keeps the open requests up to date.
    * @param {unknown} message
    * @param {Direction} direction its own
    * @param {Direction} other the opposite one
@@ -204,8 +203,7 @@ export class Observed {
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');
-    // A message that is neither is left to the SDK. The id null answers a message that could not be
-    // read.
+    // Other messages are left to the SDK. The id null answers a message that could not be read.
     if (method === undefined) return id === undefined || id === null || other.requests.delete(id);
     const { cancel, subscribe, answers } = this.#dialect;
     if (id !== undefined) {

@@ -1,7 +1,6 @@
 /**
- * What a backend does that has all its users in one process: it wakes watchers, routes questions
- * and counts renewals. Where records, entries and objects are kept is another matter: see memory.js
- * and sqlite.js.
+ * The parts of a backend whose users are all in one process: it wakes watchers, routes questions
+ * and counts renewals. memory.js and sqlite.js store the records, entries and objects.
  */
 import { AbpError, breathe, invokeReportingErrors, toErrorObject } from 'abp-bridge/driver';
 import {
@@ -23,7 +22,7 @@ import { within } from '../../pause.js';
 /** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 
 /**
- * Where a backend keeps things; each method is done when it returns.
+ * A synchronous storage: each method is done when it returns.
  * @typedef {object} Storage
  * @property {(task: string) => number} last the number of a task's latest record, or 0
  * @property {(task: string, data: string) => number} append
@@ -33,7 +32,7 @@ import { within } from '../../pause.js';
  * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry
  *   & { task: string })[]} list
  * @property {(filter: ListFilter, after?: Place) => { count: number, last?: Place }} count counts
- *   some of them; there are more after the last
+ *   some of them; with `last` there are more
  * @property {(name: string, bytes: Uint8Array) => void} put
  * @property {(name: string) => Uint8Array | undefined} get
  * @property {(name: string) => void} remove
@@ -41,14 +40,14 @@ import { within } from '../../pause.js';
  * @property {() => void} close
  */
 
-/** Bytes of a record: as NATS has them by default, less what its headers take. */
+/** Bytes of a record: the default limit of NATS, less its headers. */
 const MAX_RECORD = 1_000_000;
-/** Where leases are written down, and how many of them are read. */
+/** The tenant of leases in the index, and the number of leases that are read. */
 const PROCESSES = 'processes';
 const MAX_PROCESSES = 100_000;
 /** @param {string} process */
 const entryOf = (process) => `${PROCESSES}/${process}`;
-/** Records that a watcher is given before others have a turn. */
+/** Records that a watcher is given before it yields. */
 const BATCH = 64;
 
 /**
@@ -62,21 +61,21 @@ export function localBackend(storage) {
   /** @type {Map<string, (text: string) => string | Promise<string>>} */
   const servers = new Map();
   /**
-   * The one that was not renewed for longest is first.
+   * The least recently renewed is first.
    * @type {Map<string, { number: number, left: boolean }>}
    */
   const leases = new Map();
   let renewals = 0;
-  // Who has had the file before is gone.
+  // The previous user of the file is gone.
   for (const { data } of storage.list({ tenant: PROCESSES }, undefined, MAX_PROCESSES))
     leases.set(data, { number: 0, left: true });
   /**
-   * When objects were stored in this process. Who stored the others is gone.
+   * When objects were stored in this process. Other objects are of earlier users.
    * @type {Map<string, number>}
    */
   const written = new Map();
 
-  /** @param {...string} names that must be right */
+  /** @param {...string} names to check */
   const open = (...names) => {
     if (closed) throw unavailable();
     names.forEach(requireName);
@@ -216,12 +215,12 @@ export function localBackend(storage) {
       return names.filter((name) => name.startsWith(prefix));
     },
 
-    /** An object is stored at once: nothing is left of others. */
+    /** An object is stored in one step, so there are no pieces. */
     async sweep({ age, limit, keeps, after = '' }) {
       const names = open().names(after, limit);
       const isOld = (/** @type {string} */ name) =>
         performance.now() - (written.get(name) ?? -Infinity) >= age;
-      // It may be replaced while that is asked.
+      // It may be replaced meanwhile.
       for (const name of names)
         if (isOld(name) && !(await keeps(name)) && isOld(name)) await this.remove(name);
       return names.length === limit ? names[limit - 1] : undefined;

@@ -6,7 +6,7 @@ import { OrderedIndex } from './ordered.js';
 /** @import { Backend, LogRecord } from './backend.js' */
 /** @import { Storage } from './local.js' */
 
-/** Characters and bytes, unless the options say how many. */
+/** Default limit of characters and bytes. */
 const DEFAULT_MAX_STORED = 256 << 20;
 
 /**
@@ -87,14 +87,13 @@ export const memoryBackend = ({ maxStored = DEFAULT_MAX_STORED } = {}) =>
   localBackend(memory(maxStored));
 
 /**
- * The backend of an agent that is given none: tasks end with their process. Who writes a record is
- * the only one to read it, at once; so records are counted, not kept, and what an agent shows of a
- * task is all there is of it.
+ * The backend of an agent without a `store`: tasks end with their process. The writer of a record
+ * is its only reader, and reads it at once; so records are counted, not kept.
  * @returns {Backend}
  */
 export function processBackend() {
   const whole = localBackend(memory(Infinity));
-  /** How many records each task has. @type {Map<string, number>} */
+  /** Number of records of each task. @type {Map<string, number>} */
   const counts = new Map();
   return {
     ...whole,

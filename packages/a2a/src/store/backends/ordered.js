@@ -1,23 +1,24 @@
 /**
- * Entries of an index in the order of a list, so that a page costs what it shows, however many
- * there are.
+ * Index entries in the order of a list, so that the cost of a page depends on its length, not on
+ * the number of entries.
  */
 import { isBefore } from './backend.js';
 
 /** @import { Indexed, ListFilter, Place } from './backend.js' */
 
-/** Entries that are next to each other in memory: a new one moves at most so many. */
+/** Entries that are contiguous in memory: an insertion moves this many at most. */
 const MAX_BLOCK = 128;
 
 class OrderedEntries {
   /**
-   * Each in order, after the one before, and not empty. No two entries have the same place.
+   * Each is in order, follows the previous one, and is not empty. No two entries have the same
+   * place.
    * @type {Indexed[][]}
    */
   #blocks = [];
 
   /**
-   * The block of a place, and how many of it come before.
+   * The block of a place, and the number of its entries before that place.
    * @param {Place} place
    */
   #find(place) {
@@ -60,7 +61,7 @@ class OrderedEntries {
   }
 
   /**
-   * How many are not older.
+   * Number of entries that are not older.
    * @param {number} since
    */
   count(since) {
@@ -74,8 +75,8 @@ class OrderedEntries {
 }
 
 /**
- * The names of the lists that show all of a tenant, of one of its contexts, and of a state, or of
- * none. NUL is in no other name.
+ * Names of the lists of all tasks of a tenant or of one of its contexts, in any state or in one.
+ * NUL is in no other name.
  */
 const ofContext = (/** @type {string} */ tenant, /** @type {string} */ context) =>
   `${tenant}\0c${context}`;
@@ -83,18 +84,18 @@ const ofState = (/** @type {string} */ tenant, state = '') => `${tenant}\0s${sta
 
 /** An index in memory. */
 export class OrderedIndex {
-  /** By their tasks. @type {Map<string, Indexed>} */
+  /** By task. @type {Map<string, Indexed>} */
   #entries = new Map();
   /** @type {Map<string, OrderedEntries>} */
   #lists = new Map();
 
-  /** How many tasks have an entry. */
+  /** Number of tasks with an entry. */
   get size() {
     return this.#entries.size;
   }
 
   /**
-   * The entry of a task, if it has one.
+   * The entry of a task, or undefined.
    * @param {string} task
    */
   get(task) {
@@ -102,7 +103,7 @@ export class OrderedIndex {
   }
 
   /**
-   * The lists that have an entry.
+   * The lists that contain an entry.
    * @param {Indexed} entry
    */
   #listsOf({ tenant, context, state }) {
@@ -124,7 +125,7 @@ export class OrderedIndex {
   }
 
   /**
-   * Takes a task's entry out, if it has one.
+   * Deletes the entry of a task, if there is one.
    * @param {string} task
    */
   remove(task) {
@@ -157,7 +158,7 @@ export class OrderedIndex {
   }
 
   /**
-   * How many with a state a list shows.
+   * Number of tasks with a state in a list.
    * @param {ListFilter} filter
    */
   count({ tenant, context, state, since = -Infinity }) {
@@ -171,7 +172,7 @@ export class OrderedIndex {
 }
 
 /**
- * The first index for which something does not hold that holds for all before, and for none after.
+ * The first index for which a condition fails that holds for all before and for none after.
  * @param {number} length
  * @param {(index: number) => boolean} holds
  */

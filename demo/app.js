@@ -1,4 +1,4 @@
-// The app: its capabilities, and who may call them. The rest is display.
+// The app: its capabilities, and their permitted callers. The rest is display.
 import { expose } from 'abp-bridge';
 import { createView, toolsOf } from '@abp-bridge/mcp-apps';
 import { webmcp } from '@abp-bridge/webmcp';
@@ -15,14 +15,14 @@ const plan = workers.run('plan');
  */
 const scattered = (n) => Math.abs(Math.sin(n * 12.9898) * 43758.5453) % 1;
 /**
- * Where the parcels go, in km.
+ * The destinations of the parcels, in km.
  * @param {number} count
  * @returns {[number, number][]}
  */
 const stopsOf = (count) =>
   Array.from({ length: count }, (_, i) => [100 * scattered(i + 1), 60 * scattered(i + 0.5)]);
 
-/** What only a page can do. @type {Record<string, import('abp-bridge').Capability>} */
+/** Capabilities that need a page. @type {Record<string, import('abp-bridge').Capability>} */
 const ofThePage = {
   'route.plan': {
     description: 'Searches the shortest round of 80 stops, in a worker that is busy all the time',
@@ -82,7 +82,7 @@ const ofThePage = {
   },
 };
 
-/** The job that a page shows for each capability. @type {Record<string, string>} */
+/** The title of each capability's job on the page. @type {Record<string, string>} */
 const TITLES = {
   'export.pdf': 'Exporting a PDF',
   'image.blur': 'Blurring a picture',
@@ -93,7 +93,7 @@ const TITLES = {
   'count.up': 'Counting up',
   'app.freeze': 'Frozen',
 };
-/** How many jobs the page shows. */
+/** Jobs on the page at most. */
 const MAX_SHOWN = 12;
 
 /**
@@ -163,14 +163,14 @@ function shown(name, handler) {
   };
 }
 
-// The second hand of the page: it stands still while the page does.
+// The second hand of the page: it stands still while the page is blocked.
 setInterval(() => {
   $('#clock').textContent = new Date().toLocaleTimeString();
   $('#beat').classList.toggle('on');
 }, 500);
 
 /**
- * What the page does not show: it is done before anybody asks.
+ * Examples that the page does not show: they are computed in advance.
  * @type {import('abp-bridge').Capability}
  */
 const examples = {

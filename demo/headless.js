@@ -8,7 +8,7 @@ import { sampleMarkdown, sampleText } from './sample.js';
 
 /**
  * @param {(line: string) => void} print
- * @returns {Promise<boolean>} whether each ended as it should
+ * @returns {Promise<boolean>} whether each ended as expected
  */
 export async function runHeadless(print) {
   const { port1, port2 } = new MessageChannel();
@@ -46,8 +46,8 @@ export async function runHeadless(print) {
       },
     });
     row.to = at();
-    const { error } = response;
-    row.outcome = error ? error.code : 'completed';
+    const { error, metadata } = response;
+    row.outcome = error ? `${error.code}, its work: ${metadata?.outcome}` : 'completed';
     say(name, error ? `${error.code}: ${error.message}` : 'completed');
     return response;
   }
@@ -84,7 +84,7 @@ export async function runHeadless(print) {
     blurred.success === true &&
     summary.error?.code === 'TIMEOUT' &&
     pdf.error?.code === 'CANCELLED' &&
-    pdf.cancelled === true &&
+    pdf.metadata?.outcome === 'stopped' &&
     after.success === true
   );
 }

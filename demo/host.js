@@ -4,25 +4,25 @@ import '@abp-bridge/inspector';
 import { sampleMarkdown } from './sample.js';
 
 /**
- * An element of this page, which is there.
+ * An existing element of this page.
  * @param {string} selector
  * @param {ParentNode} [within]
- * @returns {any} of whatever kind it is
+ * @returns {any} of any kind
  */
 const $ = (selector, within = document) => within.querySelector(selector);
 
-/** Where the server of the demo serves the two apps. @type {{ app: string, plain: string }} */
+/** The origins of the two apps. @type {{ app: string, plain: string }} */
 const origins = await (await fetch('/apps.json')).json();
 
 /**
  * @typedef {object} Operation
  * @property {'app' | 'plain'} at the app that has it
  * @property {string} name the capability
- * @property {string} title what people call it
+ * @property {string} title for people
  * @property {string} [into] the selector of the list that shows it
  * @property {() => object} params
- * @property {(data: any) => Element} [picture] shows what it has made
- * @property {(data: any) => Element} [words] says what it has made
+ * @property {(data: any) => Element} [picture] shows the result
+ * @property {(data: any) => Element} [words] describes the result
  * @property {boolean} [streams] whether it streams text
  */
 
@@ -84,7 +84,7 @@ const OPERATIONS = [
   },
 ];
 
-// --- What people see and hear --------------------------------------------------------------------
+// --- Display and speech --------------------------------------------------------------------------
 
 /** @param {string} text */
 function log(text) {
@@ -96,7 +96,7 @@ function log(text) {
 /** Texts that have not been spoken yet. @type {string[]} */
 let unspoken = [];
 /**
- * Screen readers speak of calls at most once a second.
+ * Lets screen readers announce calls at most once a second.
  * @param {string} text
  */
 function announce(text) {
@@ -194,7 +194,7 @@ const seconds = (ms) => (ms < 950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFi
 /** @type {Record<string, Client>} */
 const clients = {};
 /**
- * The ids of calls whose app has answered: the others end because the agent waits no longer.
+ * The ids of calls whose app has answered: the agent stopped waiting for the others.
  * @type {Set<string>}
  */
 const answered = new Set();
@@ -234,8 +234,8 @@ async function connectTo(which, session) {
     await clients[which].observe(({ type, direction, message }) => {
       if (type !== 'message' || direction !== 'in') return;
       const { type: kind, id, payload } = /** @type {any} */ (message);
-      // Where both sides know this library, the result of a cancelled call is the answer to its
-      // cancel, too.
+      // If both sides use this library, the result of a cancelled call is the answer to its cancel,
+      // too.
       if (kind === 'capabilities/call-result') answered.add(id);
       if (kind === 'capabilities/cancel-result') answered.add(payload?.callId);
     });
@@ -247,8 +247,8 @@ async function connectTo(which, session) {
 }
 
 /**
- * Shows a question of the app, beside which every call can be stopped. It goes when it is answered,
- * or its call has ended.
+ * Shows a question of the app, beside which every call can be stopped. It closes when it is
+ * answered, or its call has ended.
  * @param {{ method: string, params: any }} request
  * @param {{ signal: AbortSignal }} context
  */
@@ -256,7 +256,7 @@ function ask({ params }, { signal }) {
   const dialog = $('#question').content.cloneNode(true).firstElementChild;
   $('.message', dialog).textContent = params.message;
   $('#questions').append(dialog);
-  // Nobody answers by a key that was meant for something else: no button has the focus yet.
+  // A key that was meant for something else must not answer: no button has the focus yet.
   dialog.show();
   dialog.focus();
   announce(`The app asks: ${params.message}`);
@@ -288,7 +288,7 @@ function boxFor(operation) {
 const boxes = OPERATIONS.map(boxFor);
 
 /**
- * Lets people run what an app can do, and shows an example of what comes of it.
+ * Lets people run the app's operations, and shows an example of each result.
  * @param {'app' | 'plain'} at
  */
 async function offer(at) {
@@ -332,14 +332,14 @@ function setButton(box, verb, { title }, act) {
 const running = new Set();
 let count = 0;
 
-/** What became of work that was to stop, in words. @type {Record<string, string>} */
+/** Outcomes of cancelled work, in words. @type {Record<string, string>} */
 const BECAME = {
   unstarted: 'It had not begun.',
   finished: 'But too late: the work was done.',
   running: 'But its work still runs.',
   failed: 'But its work had failed before.',
 };
-/** What the app says when it is asked later. @type {Record<string, string>} */
+/** Outcomes that the app reports later. @type {Record<string, string>} */
 const SINCE = {
   stopped: 'The app has answered since: its work was stopped.',
   finished: 'The app has answered since: the work was done.',
@@ -347,13 +347,14 @@ const SINCE = {
 };
 
 /**
- * What became of a call, in words.
+ * The outcome of a call, in words.
  * @param {import('../parts/main/types/index.js').Response} response
- * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the
- *   call; `stopped`: ms from the user's stop to its end; `answered`: whether the app has answered
+ * @param {{ took: number, stopped: number | undefined, reached: number, answered: boolean }} about
+ *   `took`: ms of the call; `stopped`: ms from the user's stop to its end; `reached`: how much of
+ *   the work was reported, in per cent; `answered`: whether the app has answered
  * @returns {[state: string, words: string]}
  */
-function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {
+function outcomeOf({ success, error, metadata }, { took, stopped, reached, answered }) {
   if (success) {
     const late = 'Too late: the app had finished before your stop came. Here is its result.';
     return ['completed', stopped === undefined ? `Done in ${seconds(took)}.` : late];
@@ -364,7 +365,8 @@ function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {
   const unknown = answered
     ? 'So says the app. Without abp-bridge it cannot say whether its work has ended.'
     : 'But the app has not answered for 5 s: nobody knows whether its work goes on.';
-  const confirmed = `The app confirmed it, and its work ended${ended}.`;
+  const at = reached ? `, at ${reached.toFixed(0)} %` : '';
+  const confirmed = `The app confirmed it, and its work ended${ended}${at}.`;
   const became = outcome === 'stopped' ? confirmed : (BECAME[outcome] ?? unknown);
   if (code === 'cancelled') return [code, `Stopped. ${became}`];
   if (code === 'timeout')
@@ -376,7 +378,7 @@ function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {
 }
 
 /**
- * Calls an operation, and shows what becomes of it.
+ * Calls an operation, and shows the result.
  * @param {Operation} operation
  * @param {any} box
  */
@@ -432,11 +434,13 @@ async function call(operation, box) {
   const [state, words] = outcomeOf(response, {
     took: now - start,
     stopped: stopAt && now - stopAt,
+    reached: bar.position > 0 ? 100 * bar.position : 0,
     answered: answered.delete(callId),
   });
   box.dataset.state = state;
   status.textContent = words;
-  bar.hidden = true;
+  // It stands where the work stopped.
+  bar.hidden = response.success || bar.position <= 0;
   setButton(box, 'Run', operation, () => call(operation, box));
   log(`${title}: ${response.error ? `${response.error.code}. ` : ''}${words}`);
   announce(`${title}: ${words}`);
@@ -445,7 +449,7 @@ async function call(operation, box) {
     if (say) result.append(say(response.data));
     return;
   }
-  // What nobody knew may be known later.
+  // An unknown outcome may become known later.
   const since = SINCE[(await response.settled)?.outcome ?? ''];
   if (!since) return;
   log(`${title}: ${since}`);
@@ -467,7 +471,7 @@ async function read(stream, box) {
       text.scrollTop = text.scrollHeight;
     }
   } catch {
-    // The response says why, too.
+    // The response has the reason, too.
   }
   return stream.response;
 }

@@ -74,7 +74,11 @@ async function runAndStop(title) {
 test('a PDF is stopped under way, and made whole the next time, in the same session', async () => {
   const box = await runAndStop('Export a PDF');
   await ended(box, 'cancelled');
-  assert.match(await statusOf(box), /^Stopped\. The app confirmed it, and its work ended \d/);
+  const status = await statusOf(box);
+  assert.match(status, /^Stopped\. The app confirmed it, and its work ended \d.*, at \d+ %\.$/);
+  // Both sides show how far the work has come.
+  await box.getByRole('progressbar').waitFor();
+  await page.frameLocator('#app').locator('[data-state="stopped"] progress').first().waitFor();
   await run('Export a PDF');
   await ended(box, 'completed');
   await box.getByRole('img', { name: 'The first page of the PDF' }).waitFor();

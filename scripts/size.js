@@ -1,9 +1,9 @@
 /**
- * What a page downloads of a side, by bundler, and what each file and each function of the module
- * has of it.
+ * The download size of a side, by bundler, and the size of each file and each function of the
+ * module in it.
  *
  *   node scripts/size.js             prints tables
- *   node scripts/size.js --write     writes them to tests/size/sizes.md, too, which is checked in
+ *   node scripts/size.js FILE        writes them to a file: the site has a page of them
  */
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -11,7 +11,6 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync, inflateRawSync } from 'node:zlib';
 import { rollup } from '@rollup/wasm-node';
 import { build, transform } from 'esbuild';
-import { format, resolveConfig } from 'prettier';
 import { build as buildByVite } from 'vite';
 import { ModuleReader } from '../wasm/read-module.mjs';
 
@@ -20,14 +19,14 @@ const MODULE = 'dist/lib/parts/abp-wasm.js';
 /** @param {string} path */
 const read = (path) => readFileSync(join(root, path), 'utf8');
 
-/** What a page imports. */
+/** The imports of a page. */
 const SIDES = { expose: 'expose', connect: 'connect', both: 'expose, connect' };
 /** @typedef {keyof typeof SIDES} Side */
 const NAMES = /** @type {Side[]} */ (Object.keys(SIDES));
 
 /**
  * @param {Side} side
- * @returns {string} a page's script, which uses what it imports, so that it is not left out
+ * @returns {string} a page's script, which uses its imports, so that they are not removed
  */
 function entryOf(side) {
   const path = join(root, `build/size/${side}.js`);
@@ -39,13 +38,13 @@ function entryOf(side) {
   return path;
 }
 
-/** @param {string[]} codes files, each of which is loaded by itself */
+/** @param {string[]} codes files, each loaded separately */
 const gzipped = (codes) =>
   codes.reduce((bytes, code) => bytes + gzipSync(code, { level: 9 }).length, 0);
 
 /**
- * What is loaded at once: an entry, what it imports statically, and the module, which is imported
- * by `import()` to be a file of its own.
+ * The files that are loaded at once: an entry, its static imports, and the module, which is
+ * imported by `import()` so that it is a file of its own.
  * @param {{ fileName: string, code: string, isEntry?: boolean, imports: string[],
  *   dynamicImports: string[] }[]} chunks
  */
@@ -59,8 +58,7 @@ function loadedOf(chunks) {
 }
 
 /**
- * Leaves out what is loaded only where it is needed, and what is a file of its own: what is
- * imported by `import()`.
+ * Omits the targets of `import()`: parts that are loaded only when needed, and files of their own.
  * @type {import('esbuild').Plugin}
  */
 export const withoutLazy = {
@@ -123,7 +121,7 @@ const fromPackages = {
     importer && !/^[./]/.test(id) ? fileURLToPath(import.meta.resolve(id)) : null,
 };
 
-/** How a page may be built. @type {Record<string, (side: Side) => Promise<number>>} */
+/** The ways to build a page. @type {Record<string, (side: Side) => Promise<number>>} */
 const BUNDLERS = {
   'esbuild, split': async (side) => gzipped(loadedOf(await byEsbuild(side, { splitting: true }))),
   'esbuild, one file': inOneFile,
@@ -152,7 +150,7 @@ const BUNDLERS = {
 };
 
 /**
- * What each bundler makes of each side.
+ * The size of each side with each bundler.
  * @returns {Promise<Record<string, Record<Side, number>>>} bytes, gzipped, of all that is loaded at
  *   once
  */
@@ -167,7 +165,7 @@ export async function measureSides() {
 }
 
 const CODE = 10;
-/** What the other sections hold, by their numbers. */
+/** The contents of the other sections, by their numbers. */
 const SECTIONS =
   '- types imports functions table memory globals exports - elements - constants number'.split(' ');
 
@@ -192,8 +190,8 @@ async function measureModule() {
 }
 
 /**
- * What each source has of a side in one file, lazy parts aside, and each function and section of
- * the module.
+ * The size of each source in one file of a side, without lazy parts, and of each function and
+ * section of the module.
  * @returns {Promise<Record<string, Record<Side, number>>>} bytes before they are compressed, by
  *   name and side
  */
@@ -226,14 +224,17 @@ const table = (rows) =>
   ].join('\n');
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const file = join(root, 'tests/size/sizes.md');
+  const [, , file] = process.argv;
   const budgets = JSON.parse(read('tests/size/budgets.json'));
   const most = (/** @type {[string, Record<Side, number>]} */ [, bytes]) =>
     Math.max(...Object.values(bytes));
-  const text = `# What a page downloads
+  const text = `# Sizes
 
-Bytes, gzipped, of all that is loaded at once. \`npm run size -- --write\` makes this file; \`tests/size\` holds the budgets in
-\`budgets.json\`, and fails when this file is more than 1 % off.
+Printed by \`npm run size\`.
+
+## What a page downloads
+
+Bytes, gzipped, of all that is loaded at once, and the budget of each in \`tests/size/budgets.json\`, which tests hold.
 
 ${table(
   Object.entries(await measureSides()).flatMap(([name, bytes]) => [
@@ -242,14 +243,13 @@ ${table(
   ]),
 )}
 
-${read('tests/size/steps.md')}
 ## By file, and by function of the module
 
-Bytes before they are compressed, of one file by esbuild, lazy parts aside, and of the module. What is no file is in the module.
+Bytes before they are compressed: of one file by esbuild, without the parts that are loaded later, and of the module. A name
+that is not a file is a function or, in brackets, a section of the module.
 
 ${table(Object.entries(await measureParts()).sort((a, b) => most(b) - most(a)))}
 `;
-  console.log(text);
-  if (process.argv.includes('--write'))
-    writeFileSync(file, await format(text, { ...(await resolveConfig(file)), parser: 'markdown' }));
+  if (file) writeFileSync(file, text);
+  else console.log(text);
 }

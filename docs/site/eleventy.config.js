@@ -1,6 +1,7 @@
 /** The site of the documents: `npm run site` builds it into build/site. It runs in the root of the repository. */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import highlight from '@11ty/eleventy-plugin-syntaxhighlight';
+import { markdownOf, picturesOf, readResults } from '../../tests/bench/tables.js';
 import { GROUPS } from './entries.js';
 import { linkDocuments, renderTables } from './markdown.js';
 import { NAVIGATION, REFERENCE, pageOf, referenceOf } from './navigation.js';
@@ -44,6 +45,19 @@ const frontOf = (text) =>
         .replace('AGENT', () => exampleOf('stop-agent')),
     );
 
+/** The benchmarks with their results. @param {string} text */
+function benchmarksOf(text) {
+  const results = readResults();
+  mkdirSync('build/site', { recursive: true });
+  for (const [name, picture] of Object.entries(picturesOf(results)))
+    writeFileSync(`build/site/${name}`, picture);
+  const parts = markdownOf(results);
+  return text.replace(/^<!-- (\w+) -->$/gm, (_, name) => parts[name]);
+}
+
+/** Documents of which the site shows more, or less, than the file has. @type {Record<string, (text: string) => string>} */
+const CHANGED = { 'README.md': frontOf, 'docs/benchmarks.md': benchmarksOf };
+
 /** @param {any} config */
 export default function (config) {
   config.addPlugin(highlight, { preAttributes: { tabindex: 0 } });
@@ -55,7 +69,7 @@ export default function (config) {
     const text = readFileSync(file, 'utf8');
     const [, title = name] = /^# (.*)$/m.exec(text) ?? [];
     const front = file === 'README.md';
-    config.addTemplate(`documents/${pageOf(file)}.md`, front ? frontOf(text) : text, {
+    config.addTemplate(`documents/${pageOf(file)}.md`, CHANGED[file]?.(text) ?? text, {
       layout: 'page.njk',
       permalink: pageOf(file),
       source: file,
@@ -96,7 +110,7 @@ export default function (config) {
       .map(([, , id, text]) => ({ id, text })),
   );
   config.addFilter('file', (/** @type {string} */ path) => readFileSync(path, 'utf8'));
-  config.addPassthroughCopy({ 'docs/site/static': '.', 'docs/*.{svg,png}': '.' });
+  config.addPassthroughCopy({ 'docs/site/static': '.', 'docs/*.png': '.' });
   return {
     dir: { input: 'docs/site/pages', layouts: '../layouts', output: 'build/site' },
     markdownTemplateEngine: false,

@@ -1,4 +1,4 @@
-/** What the documents' Markdown becomes beyond plain HTML. */
+/** Changes of the documents' Markdown beyond plain HTML. */
 import { existsSync } from 'node:fs';
 import { posix } from 'node:path';
 
@@ -98,13 +98,14 @@ export function renderTables(markdown) {
  * @returns {string} HTML
  */
 function stateTable(code) {
+  const italic = (/** @type {string} */ text) => text.replace(/\*(\w+)\*/g, '<em>$1</em>');
   const name = (/** @type {string} */ state) => (state === '[*]' ? '' : `<code>${state}</code>`);
   const rows = [...code.matchAll(/^ *(\S+) --> (\S+?)(?:: (.*))?$/gm)].map(
     ([, from, to, events = 'at first']) =>
-      `<tr><td>${name(from)}</td><td>${events}</td><td>${name(to)}</td></tr>`,
+      `<tr><td>${name(from)}</td><td>${italic(events)}</td><td>${name(to)}</td></tr>`,
   );
   if (!rows.length) throw new Error(`No state diagram: ${code.slice(0, 80)}`);
   return `<div class="scroll" tabindex="0" role="group" aria-label="States" data-pagefind-ignore><table>
-<thead><tr><th>state</th><th>event (what is owed)</th><th>next state</th></tr></thead>
+<thead><tr><th>state</th><th>event (owed actions)</th><th>next state</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody></table></div>\n`;
 }

@@ -1,6 +1,6 @@
 /**
  * The pages, in the order in which the menu lists them: the documents of `abp-bridge`, and of each neighbour its README and its
- * documents. A test fails if one is missing.
+ * documents. A test fails if one is missing. `scripts/site.sh` makes those in `build`.
  * @type {{ title: string, pages: { file: string, name: string }[] }[]}
  */
 export const NAVIGATION = [
@@ -43,10 +43,11 @@ export const NAVIGATION = [
     pages: [
       { file: 'docs/site/pages/api.njk', name: 'API' },
       { file: 'docs/protocol.md', name: 'The protocol' },
-      { file: 'docs/states.md', name: 'States' },
+      { file: 'build/pages/states.md', name: 'States' },
       { file: 'docs/c-library.md', name: 'The C library' },
       { file: 'docs/stability.md', name: 'What is stable, where it runs' },
       { file: 'docs/benchmarks.md', name: 'Benchmarks' },
+      { file: 'build/pages/sizes.md', name: 'Sizes' },
       { file: 'SECURITY.md', name: 'Security' },
       { file: 'CHANGELOG.md', name: 'Changelog' },
     ],
@@ -83,15 +84,16 @@ export const NAVIGATION = [
     title: 'Working on it',
     pages: [
       { file: 'docs/architecture.md', name: 'Architecture' },
+      { file: 'docs/decisions.md', name: 'Decisions' },
       { file: 'CONTRIBUTING.md', name: 'Contributing' },
     ],
   },
 ];
 
-/** The documents, by their paths from the root. */
+/** The documents, by their paths from the root; not the pages that are built with the site. */
 export const DOCUMENTS = NAVIGATION.flatMap(({ pages }) => pages)
   .map(({ file }) => file)
-  .filter((file) => file.endsWith('.md'));
+  .filter((file) => file.endsWith('.md') && !file.startsWith('build/'));
 
 /**
  * The document that a comment or a message names, by its path in the package: `docs/rpc.md`.

@@ -12,7 +12,7 @@ const WIDTH = 76;
 /** Characters of a type that a table shows; what is longer is shown where its own name is. */
 const MAX_TYPE = 240;
 
-/** What Markdown would read as its own, as HTML. @param {string} text */
+/** Escapes characters with a meaning in Markdown, as HTML. @param {string} text */
 const escape = (text) =>
   text.replace(/[&<>"|*_[\]\\`{}]/g, (character) => `&#${character.codePointAt(0)};`);
 
@@ -44,7 +44,7 @@ export const membersOf = (reflection) =>
       []
   ).filter(({ flags, name }) => !flags.isExternal && !name.startsWith('['));
 
-/** What TypeScript makes of types with members. */
+/** The utility types of TypeScript that have members. */
 const UTILITIES = ['Partial', 'Required', 'Omit', 'Pick'];
 /** The types that options are made of, from which a table of members is made. */
 const isOptions = (/** @type {string} */ name) => /(Options|Definition)$/.test(name);
@@ -104,7 +104,7 @@ const isExpandable = (type) =>
     UTILITIES.includes(type.name) &&
     isExpandable(/** @type {any} */ (type.typeArguments)[0]));
 
-/** What says of an optional option, in parentheses, what it is if it is left out. */
+/** Finds the default of an option, which its text has in parentheses. */
 const DEFAULT =
   /\s*\(((?:[\d_.]+|Infinity|true|false|all|none|`?'[^']*'`?|no limit|in memory|the |one |what |as |each |whether |\*)[^()]*)\)/;
 

@@ -89,7 +89,7 @@ const isDescribed = (reflection) =>
     (signature) => signature?.hasComment(),
   ) ||
   reflection.type?.declaration?.signatures?.some((/** @type {any} */ each) => each.hasComment());
-/** Whether it is a number of the core's, whose type is generated. @param {any} reflection */
+/** True for a number of the core, whose type is generated. @param {any} reflection */
 const isNumber = ({ type }) => type?.name === 'Brand';
 /** @param {any} exported @param {any} member */
 const isShown = (exported, member) =>

@@ -1,16 +1,14 @@
 // npm run bench: what the bridge costs in a real Chromium, by itself and next to what a user would
 // pick instead, as ratios within this run.
 //
-//   --check     fails where a row of ours is worse than docs/benchmarks.json says; such rows are
-//               measured twice again before
+//   --check     fails where a row of ours is worse than results.json says; such rows are measured
+//               twice again before
 //   --quick     a smoke run: its numbers mean nothing
-//   --write     writes the results to docs/benchmarks.md and .json, docs/bench.svg and
-//               docs/growth.svg
+//   --write     writes the results to results.json, from which the site's page is made
 //   --ours      the bridge by itself only
 //   --peers[=name,…]  the comparison only, of all or some
-//   --streams   the comparison of streams only; with --write, only their table is replaced
-//   --growth    only what many pending calls and connections cost; with --write, only their tables
-//               are
+//   --streams   the comparison of streams only; with --write, only their results are replaced
+//   --growth    only the cost of many pending calls and connections, likewise
 import { execFileSync } from 'node:child_process';
 import { sites } from '../support/browser.js';
 import { describe, worseEachTime } from './check.js';
@@ -60,7 +58,7 @@ if (flag('check')) {
   };
   const found = await worseEachTime(readRows(), rowsOf(results.tables), again);
   for (const row of found) console.error(`WORSE: ${describe(row)}`);
-  if (!found.length) console.error('No row is worse than docs/benchmarks.json says.');
+  if (!found.length) console.error('No row is worse than tests/bench/results.json says.');
   process.exitCode = found.length ? 1 : 0;
 }
 await site.close();

@@ -27,6 +27,7 @@ circle { fill: #8c959f }
 text { fill: #9198a1 } .title { fill: #f0f6fc } .axis { stroke: #3d444d } .ours { fill: #4493f8 }
 }`;
 
+const isNumber = (value) => typeof value === 'number';
 const short = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
 function panel(names, column, [title, unit], ours, x0, y0) {
@@ -112,10 +113,10 @@ export function growthChart(growth) {
     Object.entries(rows).map(([title, values], column) => {
       const [x0, y0] = [column * WIDTH, line * TALL];
       const step = (WIDTH - 70) / Math.max(1, counts.length - 1);
-      const most = Math.max(...values.filter((value) => value !== undefined));
+      const most = Math.max(...values.filter(isNumber));
       const x = (i) => (x0 + 30 + i * step).toFixed(1);
       const y = (value) => (y0 + HIGH - (Math.max(0, value) / most) * (HIGH - LOW)).toFixed(1);
-      const known = [...values.keys()].filter((i) => values[i] !== undefined);
+      const known = [...values.keys()].filter((i) => isNumber(values[i]));
       const points = known.map((i) => [
         `<circle class="ours" cx="${x(i)}" cy="${y(values[i])}" r="4"/>`,
         `<text x="${x(i)}" y="${y(values[i]) - 8}" text-anchor="middle">${short(values[i])}</text>`,

@@ -1,9 +1,8 @@
 /** What the bridge costs by itself: rows, as ratios within this run where that makes sense. */
 import { inOneFile } from '../../scripts/size.js';
 import { hostPage, weigher } from './peers.js';
-import { ACROSS, OURS, spread } from './shared.js';
+import { ACROSS, BY_ITSELF, OURS, spread } from './shared.js';
 
-export const BY_ITSELF = 'the bridge by itself';
 export const DOWNLOAD = 'KB to download, both sides in one page';
 
 const SIDES = ["caller's side", "callee's side"].map(

@@ -6,11 +6,15 @@ export const NAMES =
   'raw-port raw-window abp-bridge comlink penpal birpc capnweb orpc mcp ext-apps vscode-jsonrpc'.split(
     ' ',
   );
-/** What the ratios are to. */
+/** The ratios are to this one. */
 export const FLOOR = 'raw-port';
+/** What the platform offers without a library. */
+export const FLOORS = [FLOOR, 'raw-window'];
 export const OURS = 'abp-bridge';
 export const ACROSS = 'across origins';
 export const SAME = 'same origin';
+export const STREAMS = 'streams across origins';
+export const BY_ITSELF = 'the bridge by itself';
 export const HEAP = 'bytes a pending call';
 export const BOUND = '1,000 in flight as JSON text, the bound';
 

@@ -3,9 +3,9 @@
  * slow.
  */
 import { hostPage, rounds } from './peers.js';
+import { STREAMS } from './shared.js';
 
 export const STREAMING = 'raw-port readable-stream abp-bridge comlink capnweb orpc'.split(' ');
-export const STREAMS = 'streams across origins';
 
 /** What is streamed, by the title of its column. */
 const KINDS = {

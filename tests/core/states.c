@@ -1,10 +1,6 @@
 /*
- * Prints the tables of call_state.c, session.c and task_state.c as diagrams: docs/states.md.
- *
- *   states           prints the document
- *   states <file>    1 if the file is not that document
- *
- * Every row of the tables is in a diagram; one that is in none is an error.
+ * Prints the tables of call_state.c, session.c and task_state.c as diagrams: the site has a page of
+ * them. A row that no diagram has is an error.
  */
 #include "call_state.h"
 #include "session.h"
@@ -291,14 +287,12 @@ static void write_document(void) {
                         BIT(EV_CANCELLED) | BIT(EV_CLOSE) | BIT(EV_LOST);
   put("# States\n\n"
       "Printed from the tables of `src/call_state.c`, `src/session.c` and `src/task_state.c` by\n"
-      "`tests/core/states.c`; a test fails when this file is out of date. To renew it:\n\n"
-      "```sh\ncmake --build build/test --target states\n```\n\n"
-      "An arrow names the events that go along it and, in brackets, what each owes the outside "
-      "and, in\n"
-      "italics, what it says became of the handler's work (`metadata.outcome`). An\n"
-      "event that a state does not have changes nothing. What the states and events mean is said "
-      "in\n"
-      "`src/call_state.h`, `src/session.h` and `src/task_state.h`.\n\n"
+      "`tests/core/states.c`.\n\n"
+      "An arrow names its events. Brackets have the actions that an event owes the outside, and\n"
+      "italics the outcome of the handler's work (`metadata.outcome`). An event that a state does\n"
+      "not have changes nothing. `src/call_state.h`, `src/session.h` and `src/task_state.h` "
+      "define\n"
+      "the states and the events.\n\n"
       "## A call\n\n### The callee in ABP\n\n"
       "The callee decides how a call ends, and it decides once: an acknowledged cancel and a "
       "success\n"
@@ -306,10 +300,10 @@ static void write_document(void) {
   draw(&calls, QUEUED, ~0u,
        both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ERROR) | BIT(EV_GOES_ON) | BIT(EV_CHUNK) |
            BIT(EV_CREDIT));
-  put("\n### The callee in ABP, of an app that is not ours\n\n"
-      "A call that runs is asked to stop, and the app's word decides. The answers to its cancels "
-      "wait\n"
-      "for it (answer later). Where none comes in time, nobody knows.\n\n");
+  put("\n### The callee in ABP, for a foreign app\n\n"
+      "A cancel asks the app to stop the call, and the app decides. The answer to the cancel "
+      "waits for\n"
+      "the app (answer later). If the app does not answer in time, the outcome is unknown.\n\n");
   draw(&calls, QUEUED, ~0u,
        both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ASK) | BIT(EV_ACCEPTED) | BIT(EV_DECLINED) |
            BIT(EV_UNKNOWN) | BIT(EV_ERROR) | BIT(EV_CHILDREN_DONE) | BIT(EV_CHUNK) |
@@ -334,10 +328,10 @@ static void write_document(void) {
   put("\n## A task of A2A\n\n### At its agent\n\n"
       "`says` is the executor; `cancel` stops the task now, `ask` lets the executor say how.\n\n");
   draw(&tasks, ABP_TASK_SUBMITTED, ~0u, ~0u);
-  put("\n### At an agent whose states are stored before they are told\n\n"
-      "What leads to an end leads to COMMITTING instead, until the log says the end.\n\n");
+  put("\n### At an agent that stores each state before it reports it\n\n"
+      "An event that ends the task leads to COMMITTING instead, until the log has the end.\n\n");
   draw(&tasks, TASK_COMMITTING, ~0u, ~0u);
-  put("\n### At a client\n\nA client is told what became of the task. What it is told later leads "
+  put("\n### At a client\n\nA client learns the task's state from its agent. Later reports lead "
       "on as above.\n\n");
   draw(&tasks, ABP_TASK_UNKNOWN, BIT(ABP_TASK_UNKNOWN), BIT(TE_START) - 1);
   check_all_drawn(&calls, ~0u);
@@ -346,14 +340,7 @@ static void write_document(void) {
   check_all_drawn(&tasks, ~0u);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   write_document();
-  if (argc < 2) return fwrite(document, 1, length, stdout) != length;
-  static char current[sizeof document];
-  FILE *file = fopen(argv[1], "rb");
-  const size_t size = file ? fread(current, 1, sizeof current, file) : 0;
-  if (file) fclose(file);
-  if (size == length && memcmp(current, document, length) == 0) return 0;
-  fprintf(stderr, "%s is out of date: cmake --build build/test --target states\n", argv[1]);
-  return 1;
+  return fwrite(document, 1, length, stdout) != length;
 }

@@ -1,14 +1,13 @@
-// Imports between rooms, parts and packages point where docs/architecture.md says, and nowhere
-// else.
+// Imports between rooms, parts and packages point one way: as tests/support/rooms.js lists them.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ENTRIES, PACKAGES } from '../../scripts/entries.js';
+import { DOORS, PARTS, ROOMS, UNITS } from '../support/rooms.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const text = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
 const foldersOf = (path) =>
   readdirSync(join(root, path), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -16,26 +15,7 @@ const foldersOf = (path) =>
 const rooms = foldersOf('js').filter((name) => name !== 'types');
 const parts = foldersOf('parts');
 
-/**
- * The lines of the document's list that follows these words: names by the name before the arrow.
- */
-function listed(words) {
-  const [, list] = text.slice(text.indexOf(words)).match(/```\n([\s\S]*?)```/);
-  return new Map(
-    list
-      .trim()
-      .split('\n')
-      .map((line) => {
-        const [name, others] = line.split('->');
-        return [name.trim(), new Set(others.match(/[a-z0-9./-]+/g))];
-      }),
-  );
-}
-const ofRooms = listed('A room of the shim may import');
-const ofParts = listed('A part may import');
-const doors = listed('The doors of the shim');
-
-/** What the code of a file imports, statically or on demand. */
+/** The specifiers that the code of a file imports, statically or on demand. */
 const importedIn = (path) =>
   [
     ...readFileSync(path, 'utf8')
@@ -44,7 +24,7 @@ const importedIn = (path) =>
       .matchAll(/(?:\bfrom|\bimport\(|^import)\s*'([^']+)'/gm),
   ].map(([, to]) => to);
 
-/** Of these, the files: their paths from the root, in pieces. */
+/** The files among these: their paths from the root, in pieces. */
 const filesIn = (path) =>
   importedIn(path)
     .filter((to) => /^(\.|\/(js|parts|packages)\/)/.test(to))
@@ -68,33 +48,38 @@ const wrongIn = (folder, allowed) =>
       .map((to) => `${relative(root, path)} -> ${to.join('/')}`),
   );
 
-test('rooms of the shim import only from those that the architecture names', () => {
+test('rooms of the shim import only from those that are listed', () => {
   const wrong = rooms.flatMap((room) =>
     wrongIn(`js/${room}`, ([top, other]) => {
-      if (top === 'parts') return ofRooms.get(room).has(`parts/${other}`);
+      if (top === 'parts') return ROOMS.get(room).has(`parts/${other}`);
       const isCommon = other === 'common' && room !== 'common';
-      return top === 'js' && (other === room || isCommon || ofRooms.get(room).has(other));
+      return top === 'js' && (other === room || isCommon || ROOMS.get(room).has(other));
     }),
   );
   assert.deepEqual(wrong, []);
 });
 
-test('parts import only from those that the architecture names, and from the doors of the shim', () => {
+test('parts import only from those that are listed, and from the doors of the shim', () => {
   const wrong = parts.flatMap((name) =>
     wrongIn(`parts/${name}`, ([top, other, file]) =>
       top === 'parts'
-        ? other === name || ofParts.get(name).has(other)
-        : top === 'js' && doors.get(other)?.has(file.replace(/\.js$/, '')),
+        ? other === name || PARTS.get(name).has(other)
+        : top === 'js' && DOORS.get(other)?.has(file.replace(/\.js$/, '')),
     ),
   );
   assert.deepEqual(wrong, []);
+});
+
+test('each room and each part is listed', () => {
+  assert.deepEqual([...ROOMS.keys()].sort(), rooms.sort());
+  assert.deepEqual([...PARTS.keys()].sort(), parts.sort());
 });
 
 test('every door is used', () => {
   const used = new Set(
     sourcesIn('parts').flatMap((path) => filesIn(path).map((to) => to.join('/'))),
   );
-  const unused = [...doors].flatMap(([room, names]) =>
+  const unused = [...DOORS].flatMap(([room, names]) =>
     [...names].map((name) => `js/${room}/${name}.js`).filter((path) => !used.has(path)),
   );
   assert.deepEqual(unused, []);
@@ -132,9 +117,7 @@ test('the door for neighbours has nothing that none of them uses', () => {
   );
 });
 
-test('tests look from outside: they import entries, and the units that the architecture names', () => {
-  const [, table] = text.slice(text.indexOf('Tests import entries')).match(/\n((?:\|.*\n)+)/);
-  const units = [...table.matchAll(/`([^`]+\.js)`/g)].map(([, path]) => path);
+test('tests look from outside: they import entries, and the units that are listed', () => {
   const entries = Object.values(ENTRIES).map(({ source }) => source);
   const imports = ['tests', ...foldersOf('packages').map((name) => `packages/${name}/tests`)]
     .filter((folder) => existsSync(join(root, folder)))
@@ -146,8 +129,8 @@ test('tests look from outside: they import entries, and the units that the archi
     .map(([path, to]) => [path, to.replace(/\?.*/, '')])
     .filter(([, to]) => /^(js|parts|packages\/[\w-]+\/src)\//.test(to))
     .filter(([, to]) => !entries.includes(to) && !to.startsWith('packages/gateway/'));
-  const wrong = imports.filter(([, to]) => !units.includes(to));
+  const wrong = imports.filter(([, to]) => !UNITS.includes(to));
   assert.deepEqual(wrong, []);
-  const unused = units.filter((unit) => !imports.some(([, to]) => to === unit));
+  const unused = UNITS.filter((unit) => !imports.some(([, to]) => to === unit));
   assert.deepEqual(unused, []);
 });

@@ -16,7 +16,7 @@ export function example(id) {
     say: (text) => (output.textContent = text),
     add: (text) => output.append(text),
 
-    /** What the Run button does, with the signal of the Stop button. */
+    /** Runs the example, with the signal of the Stop button. */
     onRun(act) {
       const start = async () => {
         controller = new AbortController();

@@ -1,7 +1,8 @@
 /**
  * Puts the faults of promises.js in, one at a time, in a copy of the tree, and says which test
  * noticed: the C transcripts (for a fault in C), then files of tests/node, then Chromium. All of
- * these judge from outside. A fault that none notices, or whose text is not there any more, fails.
+ * these judge from outside. A fault fails if no test notices it, if its text is not there any more,
+ * or if the test that noticed it is red without it.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -58,7 +59,7 @@ function copy() {
     writeFileSync(to, text);
   }
   const known = new Set(files);
-  for (const folder of ['src', 'js', 'tests', 'packages']) {
+  for (const folder of ['src', 'js', 'parts', 'tests', 'packages']) {
     for (const entry of readdirSync(join(COPY, folder), { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath ?? entry.path, entry.name);
       if (entry.isFile() && !known.has(path.slice(COPY.length + 1))) rmSync(path);
@@ -95,9 +96,20 @@ function redTranscript() {
   return said && `in C: ${/FAIL (.*)/.exec(said)?.[1] ?? said}`;
 }
 
+/** Builds all that tests of JavaScript run and that is not a source. */
+const buildForNode = () =>
+  need(`cmake --build build/wasm -j2 --target abp_wasm rpc_wasm tasks_wasm
+    node packages/automation/scripts/in-page.js`);
+
+/**
+ * @typedef {object} Red
+ * @property {string} file of tests; none of the transcripts in C
+ * @property {string} test
+ */
+
 /**
  * @param {string[]} files of tests
- * @returns {Promise<string | undefined>} the first test that fails, and its file
+ * @returns {Promise<Red | undefined>} the first test that fails, and its file
  */
 async function redTest(files) {
   if (!files.length) return undefined;
@@ -109,7 +121,7 @@ async function redTest(files) {
     if (red || type !== 'test:fail') continue;
     const { name, file = '' } = data;
     const path = relative('.', file || resolve(name));
-    red = `${path}: ${path === name ? 'does not run to its end' : name}`;
+    red = { file: path, test: path === name ? 'does not run to its end' : name };
     stop.abort();
   }
   return red;
@@ -117,12 +129,12 @@ async function redTest(files) {
 
 /**
  * @param {typeof FAULTS[number]} fault which is in the copy
- * @returns {Promise<string | undefined>} what notices it first
+ * @returns {Promise<Red | undefined>} the test that notices it first
  */
 async function noticedBy({ file, by }) {
   const inC = file.startsWith('src/') && redTranscript();
-  if (inC) return inC;
-  need('cmake --build build/wasm --target abp_wasm');
+  if (inC) return { file: '', test: inC };
+  buildForNode();
   const node = quickTests('tests/node').filter((path) => path !== by);
   const first = [by].filter((path) => path && existsSync(path));
   process.env.SUITES = 'session trust outcomes';
@@ -141,10 +153,13 @@ export async function tryFaults(words) {
   copy();
   process.chdir(COPY);
   Object.assign(process.env, { FLOOD: '10000', FC_RUNS: '20' });
+  need('node scripts/link-sources.js'); // names of packages lead into the copy
   need(
     `emcmake cmake --preset wasm -DABP_CJSON_SOURCE_DIR=build/deps/cjson && cmake --preset test`,
   );
-  need('cmake --build build/wasm -j2 --target abp_wasm rpc_wasm tasks_wasm');
+  buildForNode();
+  /** The faults that each file of tests has noticed, by file. @type {Map<string, number>} */
+  const noticing = new Map();
   let missed = 0;
   for (const fault of faults) {
     const { room, promise, file, from, to } = fault;
@@ -156,11 +171,21 @@ export async function tryFaults(words) {
       noticed = await noticedBy(fault).finally(() => writeFileSync(file, text));
     }
     if (!noticed) missed++;
+    else if (noticed.file) noticing.set(noticed.file, (noticing.get(noticed.file) ?? 0) + 1);
     const lost =
       parts.length === 2
         ? 'NOT NOTICED'
         : `NOT THERE: ${file} has its text ${parts.length - 1} times`;
-    console.log(`${room.padEnd(10)}  ${promise}\n    ${noticed ?? lost}`);
+    const words = noticed && [noticed.file, noticed.test].filter(Boolean).join(': ');
+    console.log(`${room.padEnd(10)}  ${promise}\n    ${words ?? lost}`);
+  }
+  // A test that fails without a fault notices nothing.
+  buildForNode();
+  for (const [file, count] of noticing) {
+    const red = await redTest([file]);
+    if (!red) continue;
+    missed += count;
+    console.log(`RED WITHOUT A FAULT: ${file}: ${red.test}`);
   }
   console.log(`${faults.length - missed} of ${faults.length} faults are noticed`);
   process.chdir(root);

@@ -50,11 +50,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { sample: { type: 'string' }, seed: { type: 'string', default: '1' } },
 });
-const isPath = (name) => /^(js|packages)\b/.test(name);
+const isPath = (name) => /^(js|parts|packages)\b/.test(name);
 const [first, ...words] = positionals;
 let passed = !first || first === 'promises' ? await tryFaults(words) : true;
 if (first !== 'promises') {
-  const names = first ? positionals : ['', 'js', 'packages'];
+  const names = first ? positionals : ['', 'js', 'parts', 'packages'];
   for (const rows of names.filter((name) => !isPath(name)))
     passed = run(process.execPath, ['tests/core/mutate.js', rows]) && passed;
   const files = [...new Set(names.filter(isPath).flatMap(filesIn))].filter(isMutated);
@@ -80,7 +80,10 @@ function roomOf(file) {
  * Not what is generated, nor what is injected into pages as text, where nothing counts what runs.
  */
 function isMutated(file) {
-  if (!/^(js|packages\/[\w-]+\/src)\/.*\.js$/.test(file) || /\/types\/|-boundary\.js$/.test(file))
+  if (
+    !/^(js|parts|packages\/[\w-]+\/src)\/.*\.js$/.test(file) ||
+    /\/types\/|-boundary\.js$/.test(file)
+  )
     return false;
   const words = readFileSync(file, 'utf8').replace(/\s+\*?\s*/g, ' ');
   return !/\binjected (?:[\w/,]+ ){0,6}as text/i.test(words);

@@ -10,6 +10,7 @@ const all = [
   'session',
   'outcomes',
   'frames',
+  'frames-return',
   'copies',
   'trust',
   'errors',

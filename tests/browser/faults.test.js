@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
-import { ARGS, CORE, ENGINE, executablePath, renderers, sites } from '../support/browser.js';
+import { ARGS, ENGINE, executablePath, renderers, sites } from '../support/browser.js';
 
 let site, page;
 before(async () => {
@@ -169,8 +169,7 @@ test('a session with nothing to say outlives its heartbeats', async () => {
   assert.deepEqual(outcome, ['four', 1]);
 });
 
-// WebKit keeps them all in one process, and is slow there.
-const FRAMES = CORE === 'wasm' && ENGINE !== 'webkit' ? 100 : 20;
+const FRAMES = 20;
 test(`${FRAMES} frames at once: what becomes of some costs the others nothing`, async () => {
   const outcome = await page.evaluate(
     async ([src, origin, count]) => {

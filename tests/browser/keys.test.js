@@ -57,7 +57,7 @@ async function tab(options, origin = hostOrigin(), forgets = false) {
     page.evaluate(([params, given]) => window.pay(params, given), [order, more]);
   return { page, memory, pay };
 }
-const said = (response) => (response.success ? 'success' : response.metadata.outcome);
+const outcomeOf = (response) => (response.success ? 'success' : response.metadata.outcome);
 
 describe('a store in IndexedDB', () => {
   for (const what of Object.keys(CONTRACT)) {
@@ -111,10 +111,10 @@ describe('an app in a page that ends', () => {
           assert.deepEqual(second.memory, first.memory);
           response = await second.pay(17, key);
         }
-        assert.ok([told, may].includes(said(response)), JSON.stringify(response));
+        assert.ok([told, may].includes(outcomeOf(response)), JSON.stringify(response));
         assert.equal(effects.length, done);
         const last = await tab();
-        assert.ok([told, may].includes(said(await last.pay(17, key))));
+        assert.ok([told, may].includes(outcomeOf(await last.pay(17, key))));
         assert.equal(effects.length, done);
       });
     }
@@ -152,21 +152,21 @@ describe('an app in a page that ends', () => {
     await one.page.close();
     go();
     const response = await joined;
-    assert.deepEqual([said(response), response.error.retryable], ['unknown', false]);
+    assert.deepEqual([outcomeOf(response), response.error.retryable], ['unknown', false]);
     assert.deepEqual(effects, [1]);
   });
 
   test('keeps a key for its params: others are refused, after a reload too', async () => {
     const key = { idempotencyKey: 'k' };
     const one = await tab();
-    assert.equal(said(await one.pay(1, key)), 'success');
+    assert.equal(outcomeOf(await one.pay(1, key)), 'success');
     const two = await tab();
     for (const { pay } of [one, two]) {
       const { error, metadata } = await pay(2, key);
       assert.deepEqual([error.code, error.retryable], ['KEY_REUSED', false]);
       assert.equal(metadata.outcome, 'unstarted');
     }
-    assert.equal(said(await two.pay(1, key)), 'success');
+    assert.equal(outcomeOf(await two.pay(1, key)), 'success');
     assert.deepEqual(effects, [1]);
   });
 
@@ -178,13 +178,13 @@ describe('an app in a page that ends', () => {
     assert.deepEqual([error.code, error.retryable], ['KEYS_UNAVAILABLE', true]);
     assert.equal(metadata.outcome, 'unstarted');
     assert.deepEqual(effects, []);
-    assert.equal(said(await pay(2)), 'success');
+    assert.equal(outcomeOf(await pay(2)), 'success');
     assert.deepEqual(effects, [2]);
   });
 
   test('whose store was deleted begins nothing more until it is reloaded', async () => {
     const { page, pay } = await tab();
-    assert.equal(said(await pay(1, { idempotencyKey: 'a' })), 'success');
+    assert.equal(outcomeOf(await pay(1, { idempotencyKey: 'a' })), 'success');
     const [, frame] = page.frames();
     await frame.evaluate(
       (name) =>

@@ -1,7 +1,7 @@
-// What an agent is told of a call that was stopped, beside what the app in the frame has done: over
-// frames, plain messages on a port, and window messages.
+// The outcome that an agent is told of a call that was stopped, compared with what the handler in
+// the frame has done. Other channels: tests/node/outcomes.test.js.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { sites } from '../support/browser.js';
 
 let site, page;
@@ -11,13 +11,12 @@ before(async () => {
 });
 after(() => site.close());
 
-const open = async (options, limits) => {
+const open = async (limits) => {
   await page.goto(site.hostUrl);
   await page.waitForFunction(() => window.isReady);
   await page.evaluate((o) => window.open_(o), {
     src: site.appUrl({ limits }),
     origin: site.appOrigin,
-    ...options,
   });
   return page.frames()[1];
 };
@@ -31,13 +30,13 @@ const begin = (name, params) =>
     },
     [name, params],
   );
-const told = async () => {
+const outcomeOfCall = async () => {
   const { success, cancelled, data, metadata } = await page.evaluate(() => window.pending);
   return { success, cancelled, data, outcome: metadata?.outcome };
 };
 const running = (frame, count = 1) =>
   frame.waitForFunction((count) => window.calls === count, count);
-const did = (frame) => frame.evaluate(() => window.did ?? []);
+const endsOfHandlers = (frame) => frame.evaluate(() => window.handlerEnds ?? []);
 
 const STOPS = {
   signal: () => page.evaluate(() => window.controller.abort()),
@@ -46,72 +45,69 @@ const STOPS = {
 /** How a handler ends that is told to stop, and what its caller is told. */
 const ENDS = { stops: 'stopped', returns: 'finished', breaks: 'failed' };
 
-for (const upgrade of ['frames', 'port', 'none']) {
-  describe(`upgrade: ${upgrade}`, () => {
-    for (const [by, stop] of Object.entries(STOPS)) {
-      test(`stopped by its ${by}: what its handler came to`, async () => {
-        const frame = await open({ upgrade });
-        for (const [i, [how, outcome]] of Object.entries(ENDS).entries()) {
-          await begin('workOn', { how });
-          await running(frame, i + 1);
-          await stop();
-          const expected = { success: false, cancelled: true, data: undefined, outcome };
-          assert.deepEqual(await told(), expected, how);
-        }
-        assert.deepEqual(await did(frame), Object.keys(ENDS));
-      });
+for (const [by, stop] of Object.entries(STOPS)) {
+  test(`stopped by its ${by}: what its handler came to`, async () => {
+    const frame = await open();
+    for (const [i, [how, outcome]] of Object.entries(ENDS).entries()) {
+      await begin('workOn', { how });
+      await running(frame, i + 1);
+      await stop();
+      const expected = { success: false, cancelled: true, data: undefined, outcome };
+      assert.deepEqual(await outcomeOfCall(), expected, how);
     }
-
-    test('stopped, and its handler goes on: running', async () => {
-      const frame = await open({ upgrade }, { grace: 1 });
-      await begin('workOn', { how: 'goes on' });
-      await running(frame);
-      await STOPS.signal();
-      assert.equal((await told()).outcome, 'running');
-    });
-
-    test('stopped before it was its turn: unstarted, and it never runs', async () => {
-      const frame = await open({ upgrade }, { maxConcurrent: 1 });
-      await page.evaluate(() => void (window.first = window.client.call('held')));
-      await running(frame);
-      await begin('workOn', { how: 'stops' });
-      await page.evaluate(() => window.controller.abort());
-      assert.equal((await told()).outcome, 'unstarted');
-      await frame.evaluate(() => window.release('done'));
-      assert.equal((await page.evaluate(() => window.first)).data, 'done');
-      assert.equal((await page.evaluate(() => window.client.call('echo', 1))).data, 1);
-      assert.deepEqual([await did(frame), await frame.evaluate(() => window.calls)], [[], 2]);
-    });
-
-    test('whose frame is taken away while it runs: unknown', async () => {
-      const frame = await open({ upgrade });
-      await begin('workOn', { how: 'stops' });
-      await running(frame);
-      await page.evaluate(() => window.iframe.remove());
-      assert.equal((await told()).outcome, 'unknown');
-    });
-
-    // A peer without our channel gets no chunks.
-    if (upgrade === 'none') return;
-    test('a stream that is left, or stopped by its signal: stopped, and its source has ended', async () => {
-      const frame = await open({ upgrade });
-      for (const leaves of [true, false]) {
-        const { success, metadata } = await page.evaluate(async (leaves) => {
-          const controller = new AbortController();
-          const stream = window.client.stream('count', {}, { signal: controller.signal });
-          const read = async () => {
-            for await (const n of stream) {
-              if (n < 2) continue;
-              if (leaves) break;
-              controller.abort();
-            }
-          };
-          await read().catch(() => {});
-          return stream.response;
-        }, leaves);
-        assert.deepEqual([success, metadata.outcome], [false, 'stopped']);
-      }
-      assert.deepEqual(await did(frame), ['stops', 'stops']);
-    });
+    assert.deepEqual(await endsOfHandlers(frame), Object.keys(ENDS));
   });
 }
+
+test('stopped, and its handler goes on: running', async () => {
+  const frame = await open({ grace: 1 });
+  await begin('workOn', { how: 'goes on' });
+  await running(frame);
+  await STOPS.signal();
+  assert.equal((await outcomeOfCall()).outcome, 'running');
+});
+
+test('stopped before it was its turn: unstarted, and it never runs', async () => {
+  const frame = await open({ maxConcurrent: 1 });
+  await page.evaluate(() => void (window.first = window.client.call('held')));
+  await running(frame);
+  await begin('workOn', { how: 'stops' });
+  await page.evaluate(() => window.controller.abort());
+  assert.equal((await outcomeOfCall()).outcome, 'unstarted');
+  await frame.evaluate(() => window.release('done'));
+  assert.equal((await page.evaluate(() => window.first)).data, 'done');
+  assert.equal((await page.evaluate(() => window.client.call('echo', 1))).data, 1);
+  assert.deepEqual(
+    [await endsOfHandlers(frame), await frame.evaluate(() => window.calls)],
+    [[], 2],
+  );
+});
+
+test('whose frame is taken away while it runs: unknown', async () => {
+  const frame = await open();
+  await begin('workOn', { how: 'stops' });
+  await running(frame);
+  await page.evaluate(() => window.iframe.remove());
+  assert.equal((await outcomeOfCall()).outcome, 'unknown');
+});
+
+test('a stream that is left, or stopped by its signal: stopped, and its source has ended', async () => {
+  const frame = await open();
+  for (const leaves of [true, false]) {
+    const { success, metadata } = await page.evaluate(async (leaves) => {
+      const controller = new AbortController();
+      const stream = window.client.stream('count', {}, { signal: controller.signal });
+      const read = async () => {
+        for await (const n of stream) {
+          if (n < 2) continue;
+          if (leaves) break;
+          controller.abort();
+        }
+      };
+      await read().catch(() => {});
+      return stream.response;
+    }, leaves);
+    assert.deepEqual([success, metadata.outcome], [false, 'stopped']);
+  }
+  assert.deepEqual(await endsOfHandlers(frame), ['stops', 'stops']);
+});

@@ -249,7 +249,7 @@ describe('in a browser', () => {
     await page.getByRole('link', { name: 'Backpressure' }).first().waitFor();
     for (const [words, title] of [
       ['tutorial', 'Tutorial'],
-      ['react typescript', 'React'],
+      ['react component', 'React'],
       ['CORS', 'Errors'],
     ]) {
       await page.goto(`${url}search.html?q=${encodeURIComponent(words)}`);

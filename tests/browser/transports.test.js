@@ -10,7 +10,7 @@ const END = /^the end of the other side/;
  * The ways of pages/contract.js. Not all of them tell that the other side has gone: that is what
  * the heartbeat is for.
  */
-const WAYS = {
+const TRANSPORT_PAIRS = {
   MessageChannel: (rule) => !END.test(rule),
   'an iframe’s window': (rule) => !END.test(rule),
   'a port of an iframe’s document': () => true,
@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => site.close());
 
-for (const [way, hasTo] of Object.entries(WAYS)) {
+for (const [way, hasTo] of Object.entries(TRANSPORT_PAIRS)) {
   describe(way, () => {
     for (const rule of Object.keys(CONTRACT).filter(hasTo)) {
       test(rule, async () => {

@@ -3,7 +3,7 @@
 // nothing.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { CORE, ENGINE, frameAt, sites } from '../support/browser.js';
+import { frameAt, sites } from '../support/browser.js';
 
 const BLANK = '/tests/browser/pages/blank.html';
 let site, page;
@@ -422,62 +422,4 @@ test('a frame that navigates to an attacker: what it says from the same window i
   await page.waitForFunction(([from, n]) => window.heard[from] === n, [origin, HOSTILE.length]);
   const response = await page.evaluate(() => window.pending);
   assert.equal(response.error.code, 'DISCONNECTED');
-});
-
-// A million is tests/node/hostile.test.js's: in browsers, most of the time would be theirs.
-const FLOOD = ENGINE === 'chromium' && CORE === 'wasm' ? 100_000 : 10_000;
-test(`${FLOOD} calls at once: each is answered, few run, and another agent notices nothing`, async () => {
-  await page.goto(site.appUrl({}));
-  await page.waitForFunction(() => window.exposed);
-  const outcome = await page.evaluate(
-    async ([limit, wanted]) => {
-      const { expose, connect } = await import('/parts/main/index.js');
-      const flood = new MessageChannel();
-      const fair = new MessageChannel();
-      let running = 0;
-      let most = 0;
-      const hang = (_params, { signal }) => {
-        most = Math.max(most, ++running);
-        return new Promise((resolve) => signal.addEventListener('abort', resolve)).then(
-          () => running--,
-        );
-      };
-      const definition = {
-        app: { id: 'a', name: 'A', version: '1' },
-        capabilities: { hang, echo: (x) => x },
-      };
-      for (const { port1 } of [flood, fair]) {
-        expose(definition, { port: port1, limits: { maxCalls: limit, heartbeat: 600_000 } });
-      }
-      // The flood shares this page's thread: silence is not what is tested here.
-      const honest = await connect(fair.port2, {
-        agent: { name: 'h', version: '1' },
-        limits: { heartbeat: 600_000 },
-      });
-      const attacker = flood.port2;
-      const codes = {};
-      let answers = 0;
-      const done = new Promise((resolve) => {
-        attacker.onmessage = ({ data: { type, payload } }) => {
-          if (type !== 'capabilities/call-result') return;
-          codes[payload.error.code] = (codes[payload.error.code] ?? 0) + 1;
-          if (++answers === wanted - limit) resolve();
-        };
-      });
-      const payload = { protocolVersion: '0.1', agent: {}, features: {} };
-      attacker.postMessage({ type: 'initialize', id: 'i', payload });
-      for (let i = 0; i < wanted; i++) {
-        attacker.postMessage({
-          type: 'capabilities/call',
-          id: `${i}`,
-          payload: { capability: 'hang' },
-        });
-      }
-      const echo = await honest.call('echo', 'honest');
-      await done;
-      return { codes, most, echo: echo.data };
-    },
-    [100, FLOOD],
-  );
-  assert.deepEqual(outcome, { codes: { RATE_LIMITED: FLOOD - 100 }, most: 100, echo: 'honest' });
 });

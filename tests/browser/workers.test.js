@@ -1,5 +1,5 @@
-// Workers in a real browser: apps that live in dedicated and shared ones, and pools that stop what
-// never yields, in pages that are cross-origin isolated, where memory is shared, and in others.
+// Workers in a real browser: apps that live in dedicated and shared ones, and pools of workers, in
+// pages that are cross-origin isolated, where memory is shared, and in others.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -140,14 +140,15 @@ describe('an app in a worker', () => {
   });
 });
 
+const open = (options) => page.evaluate((o) => window.openPool(o), options);
+const cancelled = (name, params = {}) =>
+  page.evaluate(([n, p]) => window.cancelled(n, p), [name, params]);
+const started = () => page.evaluate(() => window.started);
+const STOPPED = { success: false, cancelled: true, message: 'enough' };
+
 for (const [place, origin] of Object.entries(PLACES)) {
-  describe(`a pool, ${place}`, () => {
+  describe(`a pool stops computations, ${place}`, () => {
     const shares = place === 'in a page that is cross-origin isolated';
-    const open = (options) => page.evaluate((o) => window.openPool(o), options);
-    const cancelled = (name, params = {}) =>
-      page.evaluate(([n, p]) => window.cancelled(n, p), [name, params]);
-    const started = () => page.evaluate(() => window.started);
-    const STOPPED = { success: false, cancelled: true, message: 'enough' };
     before(() => visit(origin()));
 
     test('is what the test takes it for', async () => {
@@ -240,138 +241,6 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), 3);
     });
 
-    test('a call that is cancelled while it waits for a worker never began, and one that a worker has is stopped', async () => {
-      await open({ grace: 60_000 });
-      const told = await page.evaluate(async () => {
-        const { client, workers } = window;
-        const controllers = [new AbortController(), new AbortController()];
-        const [one, two] = controllers.map(({ signal }) => ({ signal }));
-        let runs;
-        await new Promise((onProgress) => {
-          runs = client.call('breathes', {}, { ...one, onProgress });
-        });
-        const waits = client.call('breathes', {}, two);
-        while (!workers.counters.waiting) await new Promise((done) => setTimeout(done));
-        controllers[1].abort();
-        const outcomes = [(await waits).metadata.outcome];
-        controllers[0].abort();
-        return [...outcomes, (await runs).metadata.outcome];
-      });
-      assert.deepEqual(told, ['unstarted', 'stopped']);
-      assert.equal(await started(), 1);
-    });
-
-    /** What kills a worker in its task, or may; and whether a page can know. */
-    const DEATHS = {
-      'closes itself': ['closes', /it closed itself/],
-      'throws where nobody catches it': ['throwsInATimer', /nothing|undefined/],
-      'rejects where nobody catches it': ['rejectsLater', /no ink/],
-    };
-    for (const [what, [name, why]] of Object.entries(DEATHS))
-      for (const locks of ['', 'none', 'refused'])
-        test(`a worker that ${what} fails its task, and those behind it go on${locks && `, locks: ${locks}`}`, async () => {
-          const script = `/tests/support/workers/pool.js?${JSON.stringify({ locks })}`;
-          await page.evaluate((s) => window.openPool({}, s), script);
-          const [[code, outcome, message], ...others] = await page.evaluate(
-            (n) => window.withOthersBehind(n),
-            name,
-          );
-          assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
-          assert.match(message, why);
-          assert.equal(await started(), 2);
-        });
-
-    for (const name of ['hangs', 'deaf'])
-      test(`a worker that is silently gone fails its task, and those behind it go on: ${name}`, async () => {
-        await open();
-        const [[code, outcome], ...others] = await page.evaluate(async (n) => {
-          const told = window.withOthersBehind(n);
-          await window.begun;
-          window.worker.terminate();
-          return told;
-        }, name);
-        assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
-        assert.equal(await started(), 2);
-      });
-
-    test('an idle worker that is silently gone is replaced', async () => {
-      await open();
-      assert.equal(await echo(1), 1);
-      await page.evaluate(() => window.worker.terminate());
-      await page.waitForFunction(() => window.workers.counters.workers === 0);
-      assert.equal(await echo(2), 2);
-      assert.equal(await started(), 2);
-    });
-
-    test('one that computes for long, or fails beside its task, is not gone', async () => {
-      await open();
-      for (const [name, params] of [
-        ['busy', { ms: 1500 }],
-        ['handlesRejections'],
-        ['throwsAside'],
-      ]) {
-        const told = await page.evaluate(([n, p]) => window.withOthersBehind(n, p), [name, params]);
-        assert.deepEqual(told, ['done', 1, 2], name);
-      }
-      assert.equal(await started(), 1);
-    });
-
-    test('a worker that closes itself before it is ready fails its tasks and is not started for ever', async () => {
-      const script = '/tests/support/workers/pool.js?{"closes":true}';
-      await page.evaluate((s) => window.openPool({}, s), script);
-      const codes = await page.evaluate(async () => {
-        const all = await Promise.all([1, 2, 3].map((n) => window.client.call('echo', n)));
-        return all.map(({ error }) => error.code);
-      });
-      assert.deepEqual(codes, Array(3).fill('CAPABILITY_UNAVAILABLE'));
-      assert.equal(await started(), 1);
-    });
-
-    test('what a worker said before it closed itself counts', async () => {
-      await open();
-      const told = await page.evaluate(() => window.withOthersBehind('closesAtItsEnd'));
-      assert.deepEqual(told, ['done', 1, 2]);
-      assert.equal(await started(), 2);
-    });
-
-    test('every task of a pool whose workers die is told, and no worker is started for nothing', async () => {
-      await open({ size: 2 });
-      const codes = await page.evaluate(async () => {
-        const all = await Promise.all([1, 2, 3, 4, 5].map(() => window.client.call('closes', {})));
-        return all.map(({ error }) => error.code);
-      });
-      assert.deepEqual(codes, Array(5).fill('OPERATION_FAILED'));
-      assert.equal(await started(), 5);
-    });
-
-    test('what tasks move is moved on to the agent', async () => {
-      await open();
-      const sizes = await page.evaluate(async () => {
-        const moved = await window.client.call('moved', { size: 1000 });
-        const bytes = await window.client.call('bytes', { size: 1000 });
-        return [moved.data.pixels.byteLength, bytes.data.content.byteLength];
-      });
-      assert.deepEqual(sizes, [1000, 1000]);
-    });
-
-    test('a worker whose script is missing, or throws, fails its tasks and is not started for ever', async () => {
-      for (const script of ['/missing.js', '/tests/support/workers/pool.js?{"throws":true}']) {
-        await page.evaluate((s) => window.openPool({ size: 2 }, s), script);
-        const codes = await page.evaluate(async () => {
-          const all = await Promise.all([1, 2, 3].map((n) => window.client.call('echo', n)));
-          return all.map(({ error }) => error.code);
-        });
-        assert.deepEqual(codes, Array(3).fill('CAPABILITY_UNAVAILABLE'));
-        assert.equal(await started(), 2);
-      }
-    });
-
-    test('a worker of another site, which no policy allows, fails its tasks with the reason', async () => {
-      await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/parts/workers/pool.js`);
-      const { error } = await page.evaluate(() => window.client.call('echo', 1));
-      assert.equal(error.code, 'CAPABILITY_UNAVAILABLE');
-    });
-
     test('cancelled computations leave no worker, no listener and no timer behind', async () => {
       await open({ size: 2, grace: 50 });
       const counters = await page.evaluate(async () => {
@@ -417,3 +286,135 @@ for (const [place, origin] of Object.entries(PLACES)) {
     }
   });
 }
+
+describe('a pool, in a page where no memory is shared', () => {
+  before(() => visit(site.hostOrigin));
+
+  test('a call that is cancelled while it waits for a worker never began, and one that a worker has is stopped', async () => {
+    await open({ grace: 60_000 });
+    const told = await page.evaluate(async () => {
+      const { client, workers } = window;
+      const controllers = [new AbortController(), new AbortController()];
+      const [one, two] = controllers.map(({ signal }) => ({ signal }));
+      let runs;
+      await new Promise((onProgress) => {
+        runs = client.call('breathes', {}, { ...one, onProgress });
+      });
+      const waits = client.call('breathes', {}, two);
+      while (!workers.counters.waiting) await new Promise((done) => setTimeout(done));
+      controllers[1].abort();
+      const outcomes = [(await waits).metadata.outcome];
+      controllers[0].abort();
+      return [...outcomes, (await runs).metadata.outcome];
+    });
+    assert.deepEqual(told, ['unstarted', 'stopped']);
+    assert.equal(await started(), 1);
+  });
+
+  /** What kills a worker in its task, or may; and whether a page can know. */
+  const DEATHS = {
+    'closes itself': ['closes', /it closed itself/],
+    'throws where nobody catches it': ['throwsInATimer', /nothing|undefined/],
+    'rejects where nobody catches it': ['rejectsLater', /no ink/],
+  };
+  for (const [what, [name, why]] of Object.entries(DEATHS))
+    for (const locks of name === 'closes' ? ['', 'none', 'refused'] : [''])
+      test(`a worker that ${what} fails its task, and those behind it go on${locks && `, locks: ${locks}`}`, async () => {
+        const script = `/tests/support/workers/pool.js?${JSON.stringify({ locks })}`;
+        await page.evaluate((s) => window.openPool({}, s), script);
+        const [[code, outcome, message], ...others] = await page.evaluate(
+          (n) => window.withOthersBehind(n),
+          name,
+        );
+        assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
+        assert.match(message, why);
+        assert.equal(await started(), 2);
+      });
+
+  for (const name of ['hangs', 'deaf'])
+    test(`a worker that is silently gone fails its task, and those behind it go on: ${name}`, async () => {
+      await open();
+      const [[code, outcome], ...others] = await page.evaluate(async (n) => {
+        const told = window.withOthersBehind(n);
+        await window.begun;
+        window.worker.terminate();
+        return told;
+      }, name);
+      assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
+      assert.equal(await started(), 2);
+    });
+
+  test('an idle worker that is silently gone is replaced', async () => {
+    await open();
+    assert.equal(await echo(1), 1);
+    await page.evaluate(() => window.worker.terminate());
+    await page.waitForFunction(() => window.workers.counters.workers === 0);
+    assert.equal(await echo(2), 2);
+    assert.equal(await started(), 2);
+  });
+
+  test('one that computes for long, or fails beside its task, is not gone', async () => {
+    await open();
+    for (const [name, params] of [['busy', { ms: 1500 }], ['handlesRejections'], ['throwsAside']]) {
+      const told = await page.evaluate(([n, p]) => window.withOthersBehind(n, p), [name, params]);
+      assert.deepEqual(told, ['done', 1, 2], name);
+    }
+    assert.equal(await started(), 1);
+  });
+
+  test('a worker that closes itself before it is ready fails its tasks and is not started for ever', async () => {
+    const script = '/tests/support/workers/pool.js?{"closes":true}';
+    await page.evaluate((s) => window.openPool({}, s), script);
+    const codes = await page.evaluate(async () => {
+      const all = await Promise.all([1, 2, 3].map((n) => window.client.call('echo', n)));
+      return all.map(({ error }) => error.code);
+    });
+    assert.deepEqual(codes, Array(3).fill('CAPABILITY_UNAVAILABLE'));
+    assert.equal(await started(), 1);
+  });
+
+  test('what a worker said before it closed itself counts', async () => {
+    await open();
+    const told = await page.evaluate(() => window.withOthersBehind('closesAtItsEnd'));
+    assert.deepEqual(told, ['done', 1, 2]);
+    assert.equal(await started(), 2);
+  });
+
+  test('every task of a pool whose workers die is told, and no worker is started for nothing', async () => {
+    await open({ size: 2 });
+    const codes = await page.evaluate(async () => {
+      const all = await Promise.all([1, 2, 3, 4, 5].map(() => window.client.call('closes', {})));
+      return all.map(({ error }) => error.code);
+    });
+    assert.deepEqual(codes, Array(5).fill('OPERATION_FAILED'));
+    assert.equal(await started(), 5);
+  });
+
+  test('what tasks move is moved on to the agent', async () => {
+    await open();
+    const sizes = await page.evaluate(async () => {
+      const moved = await window.client.call('moved', { size: 1000 });
+      const bytes = await window.client.call('bytes', { size: 1000 });
+      return [moved.data.pixels.byteLength, bytes.data.content.byteLength];
+    });
+    assert.deepEqual(sizes, [1000, 1000]);
+  });
+
+  test('a worker whose script is missing, or throws, fails its tasks and is not started for ever', async () => {
+    for (const script of ['/missing.js', '/tests/support/workers/pool.js?{"throws":true}']) {
+      await page.evaluate((s) => window.openPool({ size: 2 }, s), script);
+      const codes = await page.evaluate(async () => {
+        const all = await Promise.all([1, 2, 3].map((n) => window.client.call('echo', n)));
+        return all.map(({ error }) => error.code);
+      });
+      assert.deepEqual(codes, Array(3).fill('CAPABILITY_UNAVAILABLE'));
+      assert.equal(await started(), 2);
+    }
+  });
+
+  test('a worker of another site, which no policy allows, fails its tasks with the reason', async () => {
+    await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/parts/workers/pool.js`);
+    const { error } = await page.evaluate(() => window.client.call('echo', 1));
+    assert.equal(error.code, 'CAPABILITY_UNAVAILABLE');
+  });
+});

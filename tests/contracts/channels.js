@@ -30,7 +30,8 @@ import { Log } from '../support/transcript.js';
  * @typedef {object} Channel
  * @property {string} name
  * @property {boolean} frames whether two of ours agree on frames over it
- * @property {string[]} [modes] names of those in which it is tried; all, if it lists none
+ * @property {string[]} modes names of those in which it is tried
+ * @property {boolean} [isBrief] whether it plays one section, not all
  * @property {(mode: Mode, section: import('../support/sections.js').Section) => Promise<any>} pair
  *   makes both sides, connected, for `play`; and `close`, which ends them
  *
@@ -57,18 +58,36 @@ export const TRANSPORTS = [
   { name: 'Content-Length', frames: false, ends: () => streams(headerTransport) },
 ];
 
-/** @type {Channel[]} */
+/**
+ * Where plain peers are tried: values by a port, and text by a socket. A transport carries their
+ * messages as it carries ours.
+ */
+const WITH_PLAIN_PEERS = ['MessageChannel', 'WebSocket, the agent dials'];
+
+/**
+ * Two of ours agree on frames where the channel carries them, so messages are also tried over one
+ * of those.
+ * @type {Channel[]}
+ */
 export const CHANNELS = [
-  ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
-  // Starting a thread for each section takes longer than all else, and what threads do to messages
-  // is the same in each mode.
-  { name: 'worker thread', frames: true, modes: ['ours, frames'], pair: inWorker },
+  ...TRANSPORTS.map(({ name, frames, ends }) => ({
+    name,
+    frames,
+    modes: [
+      'both ours',
+      ...(name === 'MessageChannel' ? ['both ours, messages only'] : []),
+      ...(WITH_PLAIN_PEERS.includes(name) ? ['our agent, plain app', 'plain agent, our app'] : []),
+    ],
+    pair: over(ends),
+  })),
+  // A thread for each section would take longer than all else, and its port is an event emitter.
+  { name: 'worker thread', frames: true, modes: ['both ours'], isBrief: true, pair: inWorker },
 ];
 
 /** Who is at the ends. @type {Mode[]} */
 export const MODES = [
-  { name: 'ours, frames', agent: 'ours', app: 'ours', upgrade: 'frames' },
-  { name: 'ours, messages', agent: 'ours', app: 'ours', upgrade: 'none' },
+  { name: 'both ours', agent: 'ours', app: 'ours', upgrade: 'frames' },
+  { name: 'both ours, messages only', agent: 'ours', app: 'ours', upgrade: 'none' },
   { name: 'our agent, plain app', agent: 'ours', app: 'plain', upgrade: 'frames' },
   { name: 'plain agent, our app', agent: 'plain', app: 'ours', upgrade: 'frames' },
 ];

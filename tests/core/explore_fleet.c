@@ -18,7 +18,7 @@
  *
  * Some of the points say more, which two processes and one task cannot show. What a backend and a
  * reader do is in packages/a2a-store/tests/contracts (no gap and no repeat, resuming from a number,
- * pages of lists, objects, retention); that queues are bounded, in store.test.js and push.test.js;
+ * pages of lists, objects, retention); that queues are bounded, in outbox.test.js and push.test.js;
  * resolved addresses and encrypted credentials, in push.test.js; namespaces, lost servers and the
  * cluster, in tests/fleet/nats.test.js; draining and whole processes, in
  * tests/fleet/processes.test.js. Here a process knows who owns the task and who is dead. How it

@@ -2,13 +2,13 @@
 // opens a page, so there are fewer.
 import { after } from 'node:test';
 import { Database } from './database.js';
-import { openPageWays } from './page-ways.js';
-import { testWays } from './test-ways.js';
+import { openPageConnections } from './page-connections.js';
+import { testConnections } from './test-connections.js';
 
 const database = new Database();
-const { ways, close } = await openPageWays(database);
+const { connections, close } = await openPageConnections(database);
 after(async () => {
   await close();
   await database.close();
 });
-testWays(ways, database);
+testConnections(connections, database);

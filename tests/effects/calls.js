@@ -142,7 +142,7 @@ export async function makeCall(call, { write, pace, begun }, plan) {
  * @param {any} response
  * @returns {Told}
  */
-export const toldOf = ({ success, metadata, chunks }) => ({
+export const outcomeTold = ({ success, metadata, chunks }) => ({
   success,
   outcome: metadata?.outcome,
   report: metadata?.report,

@@ -3,9 +3,9 @@
 // where they begin. `npm run effects` makes more, and prints a table.
 import { after } from 'node:test';
 import { Database } from './database.js';
-import { testWays } from './test-ways.js';
-import { WAYS } from './ways.js';
+import { testConnections } from './test-connections.js';
+import { CONNECTIONS } from './connections.js';
 
 const database = new Database();
 after(() => database.close());
-testWays(WAYS, database);
+testConnections(CONNECTIONS, database);

@@ -30,7 +30,7 @@ async function taken(made, signal) {
  * else.
  * @param {(told: import('./judge.js').Told) => import('./judge.js').Told} lie
  * @param {(run: () => Promise<unknown>) => Promise<unknown>} [running] how a handler is run
- * @returns {import('./stops.js').Way}
+ * @returns {import('./stops.js').Connection}
  */
 const honest = (lie, running = (run) => run()) => ({
   reports: true,

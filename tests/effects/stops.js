@@ -59,7 +59,7 @@ export const TROUBLES = {
  */
 
 /**
- * @typedef {object} Way
+ * @typedef {object} Connection
  * @property {(handlers: ReturnType<typeof handlersOf>, settings: Settings) => Promise<Session>}
  *   open
  * @property {readonly string[]} [lacks] what it cannot do: `streams` from handlers, `chunks` for
@@ -93,13 +93,13 @@ const UNSETTLED = ['running', 'unknown'];
 let runs = 0;
 
 /**
- * @param {Way} way
+ * @param {Connection} connection
  * @param {import('./database.js').Database} database
  * @param {{ stops: number, seed: number, graces?: [number, number] }} options `graces`, in ms: one
  *   that is over before stuck handlers go on, and one that is not
  * @returns {Promise<Record[]>}
  */
-export async function makeStops(way, database, { stops, seed, graces = [20, 5000] }) {
+export async function makeStops(connection, database, { stops, seed, graces = [20, 5000] }) {
   /** @type {Record[]} */
   const all = [];
   // One database may have the rows of many.
@@ -107,7 +107,7 @@ export async function makeStops(way, database, { stops, seed, graces = [20, 5000
   for (let session = 0, done = 0; done < stops; session++) {
     const its = seed + STRIDE * session;
     const { size, records } = await oneSession(
-      way,
+      connection,
       database,
       `${mine}.${session}`,
       random(its),
@@ -123,17 +123,17 @@ export async function makeStops(way, database, { stops, seed, graces = [20, 5000
 }
 
 /**
- * @param {Way} way
+ * @param {Connection} connection
  * @param {import('./database.js').Database} database
  * @param {string} name
  * @param {(below: number) => number} below
  * @param {[number, number]} graces
  */
-async function oneSession(way, database, name, below, graces) {
-  const { lacks = [], troubles = ['the line is cut'] } = way;
+async function oneSession(connection, database, name, below, graces) {
+  const { lacks = [], troubles = ['the line is cut'] } = connection;
   const trouble = below(2) ? undefined : troubles[below(troubles.length)];
   const { ends, returns, forgets, keeps } = TROUBLES[trouble] ?? {};
-  const patient = below(2) === 0 || way.waits === true;
+  const patient = below(2) === 0 || connection.waits === true;
   const grace = graces[patient ? 1 : 0];
   const size = 1 + below(MAX_SESSION);
   const room = below(2) ? MAX_SESSION : 2;
@@ -168,10 +168,10 @@ async function oneSession(way, database, name, below, graces) {
     caller: { write },
   };
   if (patient) release();
-  const session = await way.open(handlersOf(place, lacks), settings);
+  const session = await connection.open(handlersOf(place, lacks), settings);
 
   const { call, pace } = session;
-  const caller = { write, pace, begun: way.slow ? begun : undefined };
+  const caller = { write, pace, begun: connection.slow ? begun : undefined };
   settings.caller.pace = pace;
   const make = session.make ?? ((plan) => makeCall(call, caller, plan));
   let isTroubled = false;
@@ -199,7 +199,9 @@ async function oneSession(way, database, name, below, graces) {
     return { ...plan, keyed, told: first, later, joined };
   });
   // The rest may wait for places that handlers hold until they are released.
-  const stopped = await Promise.all(making.filter((_, i) => isStopped(plans[i], way.untimed)));
+  const stopped = await Promise.all(
+    making.filter((_, i) => isStopped(plans[i], connection.untimed)),
+  );
   await happening;
   if (isTroubled && !ends && !returns) await session.back?.();
   /**
@@ -234,7 +236,7 @@ async function oneSession(way, database, name, below, graces) {
     const { order } = seen.findLast(({ at }) => at === 'told');
     /** @type {Omit<import('./judge.js').Circumstances, 'cut'>} */
     const always = {
-      ...way,
+      ...connection,
       patient: patient && told.waited < grace,
       joined: joined !== undefined,
       frees: isTroubled && (!forgets || keeps),
@@ -254,7 +256,7 @@ async function oneSession(way, database, name, below, graces) {
       const others = rows.filter(({ at }) => at !== 'told');
       return check(when, what, [...others, { key, at: 'told', how: what.outcome }], more);
     };
-    const lost = wasCut?.order < order || told.waited >= way.callerGrace;
+    const lost = wasCut?.order < order || told.waited >= connection.callerGrace;
     const then = asked?.told.outcome === 'running' ? asked.rows : seen;
     return [
       check('', told, seen, { cut: lost }),

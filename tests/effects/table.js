@@ -14,9 +14,9 @@ const args = process.argv.slice(2);
 const names = args.filter((arg) => arg !== '--browser');
 
 const database = new Database();
-const { ways, close } = args.includes('--browser')
-  ? await (await import('./page-ways.js')).openPageWays(database)
-  : { ways: (await import('./ways.js')).WAYS, close() {} };
+const { connections, close } = args.includes('--browser')
+  ? await (await import('./page-connections.js')).openPageConnections(database)
+  : { connections: (await import('./connections.js')).CONNECTIONS, close() {} };
 
 // That handlers run on, that executors fail.
 console.warn = console.error = () => {};
@@ -27,10 +27,10 @@ console.log(`${stops} calls by each way (fewer where a session costs more), seed
 row(COLUMNS);
 row(COLUMNS.map(() => '---'));
 let wrong = 0;
-for (const [name, way] of Object.entries(ways)) {
+for (const [name, connection] of Object.entries(connections)) {
   if (names.length && !names.includes(name)) continue;
-  const told = await makeStops(way, database, {
-    stops: Math.ceil(stops / (way.costs ?? 1)),
+  const told = await makeStops(connection, database, {
+    stops: Math.ceil(stops / (connection.costs ?? 1)),
     seed,
     graces: [60, 5000],
   });

@@ -1,5 +1,5 @@
 // An app in a thread, or the tasks of a pool. Their handlers write to the database by themselves;
-// see ways.js.
+// see connections.js.
 import { once } from 'node:events';
 import { threadId, workerData } from 'node:worker_threads';
 import { expose } from '../../parts/main/index.js';

@@ -27,7 +27,7 @@ const start = (name, ...args) => {
 /** The address at which a server of the example listens. */
 const addressOf = async (child) => (await once(createInterface(child.stdout), 'line'))[0];
 
-const WAYS = {
+const CONNECTIONS = {
   'lines of stdin and stdout': async () => {
     const child = start('app_lines');
     const { stdout: readable, stdin: writable } = child;
@@ -54,7 +54,7 @@ const WAYS = {
   },
 };
 
-for (const [name, begin] of Object.entries(WAYS)) {
+for (const [name, begin] of Object.entries(CONNECTIONS)) {
   describe(`an app in C over ${name}`, () => {
     let way, client, ended;
     before(async () => {
@@ -143,14 +143,14 @@ for (const [name, begin] of Object.entries(WAYS)) {
 }
 
 test('an app that is killed fails its calls', async () => {
-  const { child, open } = await WAYS['lines of stdin and stdout']();
+  const { child, open } = await CONNECTIONS['lines of stdin and stdout']();
   const client = await connect(open, { agent: AGENT });
   const result = await client.call('primes.count', ENDLESS, { onProgress: () => child.kill() });
   assert.equal(result.error.code, 'DISCONNECTED');
 });
 
 test('a line that is too long is skipped, and the next one is read', async () => {
-  const { child, open, say } = await WAYS['lines of stdin and stdout']();
+  const { child, open, say } = await CONNECTIONS['lines of stdin and stdout']();
   say('x'.repeat(3_000_000));
   const client = await connect(open, { agent: AGENT });
   assert.equal((await client.call('primes.count', { limit: 10 })).data.primes, 4);

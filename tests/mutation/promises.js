@@ -45,7 +45,7 @@ export const FAULTS = [
     file: 'parts/keys/memory.js',
     from: 'if (joined.again) place.free();',
     to: '',
-    by: 'tests/node/repeats.test.js',
+    by: 'tests/node/repeats-joined.test.js',
   },
   {
     room: 'outcome',
@@ -53,7 +53,7 @@ export const FAULTS = [
     file: 'parts/keys/memory.js',
     from: '.sort((a, b) => a.now - b.now)',
     to: '',
-    by: 'tests/node/repeats.test.js',
+    by: 'tests/node/repeats-outcomes.test.js',
   },
   {
     room: 'outcome',
@@ -77,7 +77,7 @@ export const FAULTS = [
     file: 'src/call_state.c',
     from: '[EV_ACKNOWLEDGED] = {STOPPED, 0, 0}',
     to: '[EV_ACKNOWLEDGED] = {STOPPING, 0, 0}',
-    by: 'tests/node/hostile.test.js',
+    by: 'tests/node/hostile-app.test.js',
   },
   {
     room: 'outcome',
@@ -183,7 +183,7 @@ export const FAULTS = [
     file: 'js/session/endpoint.js',
     from: '    this.cause = cause;\n    this.feed(this.core.x.lost, undefined);',
     to: '    this.feed(this.core.x.lost, undefined);',
-    by: 'tests/node/websocket.test.js',
+    by: 'tests/node/websocket-fails.test.js',
   },
 
   // --- Streams -----------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ export const FAULTS = [
     file: 'js/session/call-stream.js',
     from: "endpoint?.cancel(/** @type {any} */ (handle), 'The reader stopped reading the stream');",
     to: '',
-    by: 'tests/node/session-streams.test.js',
+    by: 'tests/node/session-streams-end.test.js',
   },
   {
     room: 'streams',
@@ -225,7 +225,7 @@ export const FAULTS = [
     file: 'src/call_state.c',
     from: '[EV_CHUNK] = {STOPPING, OWE_CHUNK, 0}',
     to: '[EV_CHUNK] = {0, 0, 0}',
-    by: 'tests/node/session-streams.test.js',
+    by: 'tests/node/session-streams-end.test.js',
   },
   {
     room: 'streams',
@@ -249,7 +249,7 @@ export const FAULTS = [
     file: 'src/endpoint_streams.c',
     from: 'size > MAX_SIZE || !has_room(stream) || stream->unsaid > stream->max_bytes',
     to: 'size > MAX_SIZE',
-    by: 'tests/node/session-streams.test.js',
+    by: 'tests/node/session-streams-peers.test.js',
   },
 
   // --- Transports --------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ export const FAULTS = [
     file: 'parts/transports/websocket.js',
     from: "allowed.has(headers.origin ?? '')",
     to: "allowed.size > 0 || headers.origin === ''",
-    by: 'tests/node/websocket.test.js',
+    by: 'tests/node/websocket-hostile.test.js',
   },
   {
     room: 'transports',

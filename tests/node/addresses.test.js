@@ -1,5 +1,5 @@
 // Which addresses are on the public internet: only these are asked for an app that somebody names.
-// discover.test.js tries what becomes of the others.
+// discover-addresses.test.js tries what becomes of the others.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isPublic } from '../../parts/discovery/discover.js';

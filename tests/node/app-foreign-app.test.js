@@ -1,4 +1,4 @@
-// Apps of others' making in a page that is driven: how they report, list their capabilities, take a
+// Foreign apps in a page that is driven: how they report, list their capabilities, take a
 // cancel, and end.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';

@@ -1,18 +1,11 @@
-// What became of a call is asked later, in another session too, and a call that has a key never
-// runs twice.
+// The outcome of a call is asked for later: in the same session, and after the connection was lost.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
-
-/** A promise, and what settles it. */
-function deferred() {
-  const it = {};
-  it.promise = new Promise((resolve) => (it.resolve = resolve));
-  return it;
-}
+import { deferred, held } from '../support/site.js';
 
 /** An app, and a function that opens connections to it; `cut` breaks the last one. */
 function serve(capabilities, options) {
@@ -34,21 +27,6 @@ async function clientOf(open, options) {
   const client = await connect(open, { agent: AGENT, ...options });
   closeAfter(() => client.close());
   return client;
-}
-
-/** A handler whose ends the test decides: `calls` has what each got, and `end`. */
-function held() {
-  const calls = [];
-  const began = [];
-  const handler = (params, context) => {
-    const call = { params, context, end: deferred() };
-    calls.push(call);
-    began.shift()?.(call);
-    return call.end.promise.then((act) => act(context));
-  };
-  /** Resolves with the next call. */
-  const next = () => new Promise((resolve) => began.push(resolve));
-  return { handler, calls, next };
 }
 
 const stop = ({ signal }) => Promise.reject(signal.reason);
@@ -126,12 +104,12 @@ describe('in the same session', () => {
       { ...call, signal: controller.signal, onProgress: () => controller.abort() },
     );
     const repeat = await client.call('outer', {}, { idempotencyKey: 'k' });
-    for (const { outcome, report: told } of [
+    for (const { outcome, report: reported } of [
       first.metadata,
       repeat.metadata,
       await client.outcome('a'),
     ])
-      assert.deepEqual({ outcome, told }, { outcome: 'stopped', told: report });
+      assert.deepEqual({ outcome, reported }, { outcome: 'stopped', reported: report });
   });
 
   test('an id that is used again names the newest call', async () => {
@@ -412,7 +390,7 @@ describe('after the connection was lost', () => {
   test('what is kept is bounded in number and in time, and let go with the app', async (t) => {
     const rememberFor = 3_600_000;
     const app = serve({ good: () => 1 }, { limits: { rememberFor, heartbeat: 2 * rememberFor } });
-    const said = async (callId) => {
+    const outcomeOf = async (callId) => {
       const client = await clientOf(app.open, { owner: 'o', limits: { heartbeat: 0 } });
       const { outcome } = await client.outcome(callId);
       client.close();
@@ -428,13 +406,13 @@ describe('after the connection was lost', () => {
     };
     for (let i = 0; i < 17; i++) await call(i);
     // The session of each question takes the place of one more.
-    assert.equal(await said('call 0'), 'unknown');
-    assert.equal(await said('call 2'), 'finished');
-    assert.equal(await said('call 2'), 'unknown');
+    assert.equal(await outcomeOf('call 0'), 'unknown');
+    assert.equal(await outcomeOf('call 2'), 'finished');
+    assert.equal(await outcomeOf('call 2'), 'unknown');
     clock.advance(rememberFor - 1);
-    assert.equal(await said('call 16'), 'finished');
+    assert.equal(await outcomeOf('call 16'), 'finished');
     clock.advance(1);
-    assert.equal(await said('call 16'), 'unknown');
+    assert.equal(await outcomeOf('call 16'), 'unknown');
   });
 
   test('what a handler said last is kept, and progress alone only for those who stop it', async () => {
@@ -463,9 +441,9 @@ describe('after the connection was lost', () => {
       const pending = client.call('work', params, { callId });
       if (params.stops) await client.cancel(callId);
       await pending;
-      const told = await client.outcome(callId);
-      delete told.progress?.operationId;
-      assert.deepEqual(told, expected, callId);
+      const became = await client.outcome(callId);
+      delete became.progress?.operationId;
+      assert.deepEqual(became, expected, callId);
     }
   });
 });
@@ -481,240 +459,3 @@ function linked() {
   }));
   return ends;
 }
-
-describe('a call that has a key', () => {
-  test('runs once, and its repeat gets the same data', async () => {
-    let runs = 0;
-    const { client } = await openPair({ add: () => ({ runs: ++runs }) });
-    const first = await client.call('add', {}, { idempotencyKey: 'k' });
-    const second = await client.call('add', {}, { idempotencyKey: 'k' });
-    assert.deepEqual([first.data, second.data], [{ runs: 1 }, { runs: 1 }]);
-    const third = await client.call('add', {}, { idempotencyKey: 'other' });
-    assert.deepEqual(third.data, { runs: 2 });
-  });
-
-  test('is joined while it runs', async () => {
-    const work = held();
-    const { client } = await openPair({ work: work.handler });
-    const begun = work.next();
-    const calls = [1, 2].map(() => client.call('work', {}, { idempotencyKey: 'k' }));
-    const call = await begun;
-    call.end.resolve(() => 'once');
-    assert.deepEqual(
-      (await Promise.all(calls)).map(({ data }) => data),
-      ['once', 'once'],
-    );
-    assert.equal(work.calls.length, 1);
-  });
-
-  test('goes on when who has joined it is stopped', async () => {
-    const work = held();
-    const { client } = await openPair({ work: work.handler });
-    const begun = work.next();
-    const first = client.call('work', {}, { idempotencyKey: 'k' });
-    const call = await begun;
-    const controller = new AbortController();
-    const second = client.call('work', {}, { idempotencyKey: 'k', signal: controller.signal });
-    await client.outcome('until the app has it');
-    controller.abort();
-    const { cancelled, metadata } = await second;
-    assert.deepEqual([cancelled, metadata.outcome], [true, 'running']);
-    assert.equal(call.context.signal.aborted, false);
-    call.end.resolve(() => 1);
-    assert.equal((await first).data, 1);
-  });
-
-  test('is not made again after its answer was lost', async () => {
-    let runs = 0;
-    const app = serve({
-      add: () => {
-        if (++runs === 1) app.cut();
-        return { runs };
-      },
-    });
-    const client = await clientOf(app.open, { reconnect: { delay: 1 } });
-    const { data } = await client.call('add', {}, { retry: { delay: 1 } });
-    assert.deepEqual(data, { runs: 1 });
-    assert.equal(runs, 1);
-  });
-
-  test('that another client of the agent tries again has a key of its own', async () => {
-    let runs = 0;
-    const app = serve({ add: () => ++runs });
-    for (const made of [1, 2]) {
-      const client = await clientOf(app.open, { owner: 'kept over a reload' });
-      assert.equal((await client.call('add', {}, { retry: true })).data, made);
-    }
-  });
-
-  test('is not made again after it was stopped: its repeat is told what became of it', async () => {
-    const work = held();
-    const { client } = await openPair({ work: work.handler });
-    const begun = work.next();
-    const controller = new AbortController();
-    const options = { idempotencyKey: 'k', signal: controller.signal };
-    const pending = client.call('work', {}, options);
-    const call = await begun;
-    call.context.report({ applied: 5 });
-    const { signal } = call.context;
-    const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
-    controller.abort();
-    await stopped;
-    call.end.resolve(() => 'all of it');
-    assert.equal((await pending).metadata.outcome, 'finished');
-    const again = await client.call('work', {}, { idempotencyKey: 'k' });
-    assert.equal(again.error.code, 'CANCELLED');
-    assert.equal(again.data, undefined);
-    assert.equal(again.metadata.outcome, 'finished');
-    assert.deepEqual(again.metadata.report, { applied: 5 });
-    assert.equal(work.calls.length, 1);
-  });
-
-  test('that failed is not made again, unless its error says that it may', async () => {
-    let runs = 0;
-    const { client } = await openPair({
-      bad: () => Promise.reject(new Error(`run ${++runs}`)),
-      busy: () => {
-        const error = { code: 'BUSY', message: `run ${++runs}`, retryable: true };
-        return { success: false, error };
-      },
-    });
-    const messages = [];
-    for (const name of ['bad', 'bad', 'busy', 'busy']) {
-      messages.push((await client.call(name, {}, { idempotencyKey: 'k' })).error.message);
-    }
-    assert.deepEqual(messages, ['run 1', 'run 1', 'run 2', 'run 3']);
-  });
-
-  test('that failed tells its repeat what its handler had reported', async () => {
-    const { client } = await openPair({
-      bad(_params, { report }) {
-        report({ applied: 2 });
-        throw new Error('disk full');
-      },
-    });
-    const told = [];
-    for (let i = 0; i < 2; i++) {
-      const { error, metadata } = await client.call('bad', {}, { idempotencyKey: 'k' });
-      told.push([error.message, metadata.outcome, metadata.report]);
-    }
-    assert.deepEqual(told[1], told[0]);
-    assert.deepEqual(told[0], ['disk full', 'failed', { applied: 2 }]);
-  });
-
-  test('that is cancelled before its handler could begin never ran', async () => {
-    let runs = 0;
-    const { client } = await openPair({ add: () => ++runs });
-    const controller = new AbortController();
-    const { signal } = controller;
-    const pending = client.call('add', {}, { idempotencyKey: 'k', signal });
-    controller.abort();
-    const { cancelled, data, metadata } = await pending;
-    // What remembers keys may be there already.
-    if (cancelled) assert.deepEqual([metadata.outcome, runs], ['unstarted', 0]);
-    else assert.deepEqual([data, runs], [1, 1]);
-  });
-
-  test('that never ran may run', async () => {
-    const work = held();
-    const { client } = await openPair(
-      { work: work.handler },
-      { app: { limits: { maxConcurrent: 1 } } },
-    );
-    const begun = work.next();
-    const blocking = client.call('work');
-    const first = await begun;
-    const controller = new AbortController();
-    const waiting = client.call('work', {}, { idempotencyKey: 'k', signal: controller.signal });
-    controller.abort();
-    assert.equal((await waiting).metadata.outcome, 'unstarted');
-    const next = work.next();
-    first.end.resolve(() => 1);
-    await blocking;
-    const again = client.call('work', {}, { idempotencyKey: 'k' });
-    (await next).end.resolve(() => 2);
-    assert.equal((await again).data, 2);
-  });
-
-  for (const [way, open] of [
-    ['a driven page', async (app) => (await openPair(app, { driven: true })).client],
-    ['window.abp', async (app) => (await openPair(app)).exposed.abp],
-  ]) {
-    test(`runs once by ${way}, too`, async () => {
-      let runs = 0;
-      const agent = await open({ add: () => ++runs });
-      await agent.initialize?.({ agent: AGENT, protocolVersion: '0.1' });
-      for (let i = 0; i < 2; i++)
-        assert.equal((await agent.call('add', {}, { idempotencyKey: 'k' })).data, 1);
-    });
-  }
-
-  test('is its own agent’s alone', async () => {
-    let runs = 0;
-    const app = serve({ add: () => ++runs });
-    const [one, two] = [await clientOf(app.open), await clientOf(app.open)];
-    for (const client of [one, two, one]) await client.call('add', {}, { idempotencyKey: 'k' });
-    assert.equal(runs, 2);
-  });
-
-  test('is known for as long as the app remembers, and no longer', async (t) => {
-    const rememberFor = 3_600_000;
-    let runs = 0;
-    const { client } = await openPair(
-      { add: () => ++runs },
-      { app: { limits: { rememberFor, heartbeat: 0 } }, agent: { limits: { heartbeat: 0 } } },
-    );
-    const clock = useClock(t);
-    for (const [ms, expected] of [
-      [0, 1],
-      [rememberFor, 1],
-      [1, 2],
-    ]) {
-      clock.advance(ms);
-      assert.equal(await client.invoke('add', {}, { idempotencyKey: 'k' }), expected);
-    }
-  });
-
-  test('has its data kept with 4 MiB of others, and no more', async () => {
-    const { client } = await openPair({ make: ({ length }) => 'x'.repeat(length) });
-    const make = (key, length) => client.call('make', { length }, { idempotencyKey: key });
-    for (const key of ['one', 'two', 'one', 'two'])
-      assert.equal((await make(key, 2 ** 21)).data.length, 2 ** 21);
-    await make('three', 1);
-    const { success, metadata } = await make('one', 2 ** 21);
-    assert.deepEqual([success, metadata.outcome], [false, 'finished']);
-    assert.equal((await make('two', 2 ** 21)).data.length, 2 ** 21);
-  });
-
-  test('whose data are too much, or moved, says that it has run', async () => {
-    const { client } = await openPair({
-      big: () => 'x'.repeat(5_000_000),
-      moved: () => ({ content: new ArrayBuffer(8), mimeType: 'a/b' }),
-      streamed: async function* streamed() {
-        yield 1;
-      },
-    });
-    for (const [name, again] of [
-      ['big', false],
-      ['moved', true],
-      ['streamed', false],
-    ]) {
-      const first = await client.call(name, {}, { idempotencyKey: 'k' });
-      assert.equal(first.success, true, name);
-      const second = await client.call(name, {}, { idempotencyKey: 'k' });
-      if (again) assert.deepEqual(second.data, first.data);
-      else assert.deepEqual([second.success, second.metadata.outcome], [false, 'finished'], name);
-    }
-  });
-
-  test('what is no key, or cannot have one, is refused', async () => {
-    const { client } = await openPair({ add: () => 1 });
-    const long = await client.call('add', {}, { idempotencyKey: 'k'.repeat(257) });
-    assert.deepEqual([long.error.code, long.metadata.outcome], ['INVALID_PARAMS', 'unstarted']);
-    await assert.rejects(client.call('add', {}, { idempotencyKey: 7 }), { code: 'INVALID_PARAMS' });
-    const stream = client.stream('add', {}, { idempotencyKey: 'k' });
-    await assert.rejects(async () => {
-      for await (const chunk of stream) assert.fail(chunk);
-    });
-  });
-});

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { transfer } from '../../parts/main/index.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 let pair;
 afterEach(() => pair?.close());
@@ -50,9 +50,9 @@ const RETURNED = {
 };
 
 // The others take progress otherwise.
-for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
-  test(`over ${way}, of progress in a loop the first and the last of each turn are told, the last before its end`, async () => {
-    pair = await WAYS[way]({
+for (const connection of ['a port with frames', 'a port with messages', 'a WebSocket'])
+  test(`over ${connection}, of progress in a loop the first and the last of each turn are told, the last before its end`, async () => {
+    pair = await CONNECTIONS[connection]({
       async work(_params, { progress }) {
         for (let i = 1; i <= 99; i++) progress({ progress: i });
         await new Promise((resolve) => setTimeout(resolve));
@@ -66,8 +66,8 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     assert.equal(seen.at(-1), 200);
   });
 
-for (const [way, open] of Object.entries(WAYS)) {
-  describe(`over ${way}, a handler`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  describe(`over ${connection}, a handler`, () => {
     for (const [what, [value, expected]] of Object.entries(RETURNED)) {
       test(`that returns ${what}`, async () => {
         pair = await open({ work: async () => value });
@@ -135,7 +135,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       });
     }
 
-    if (!/handler|window/.test(way)) {
+    if (!/handler|window/.test(connection)) {
       for (const progressToken of ['a token', 7]) {
         test(`knows the name that its caller gave to its progress, which comes by it (${progressToken})`, async () => {
           pair = await open({
@@ -170,7 +170,7 @@ for (const [way, open] of Object.entries(WAYS)) {
 
 test('what a response marks to be moved is moved', async () => {
   const pixels = new Uint8Array(8);
-  pair = await WAYS['a port with frames']({
+  pair = await CONNECTIONS['a port with frames']({
     work: () => transfer({ success: true, data: { pixels } }, [pixels.buffer]),
   });
   assert.equal((await pair.call('work')).data.pixels.length, 8);
@@ -178,7 +178,7 @@ test('what a response marks to be moved is moved', async () => {
 });
 
 test('a question whose answer a handler returns is unwrapped, whoever answers it', async () => {
-  for (const [way, open] of Object.entries(WAYS)) {
+  for (const [connection, open] of Object.entries(CONNECTIONS)) {
     for (const [answer, expected] of [
       [{ confirmed: true }, { success: true, data: { confirmed: true } }],
       [
@@ -194,7 +194,7 @@ test('a question whose answer a handler returns is unwrapped, whoever answers it
         { work: (_params, { elicit }) => elicit({ method: 'elicitation/input' }) },
         { options: { onElicitation: () => answer } },
       );
-      assert.deepEqual(withoutMetadata(await pair.call('work')), expected, way);
+      assert.deepEqual(withoutMetadata(await pair.call('work')), expected, connection);
       pair.close();
     }
   }

@@ -11,8 +11,8 @@ const KEY = { idempotencyKey: 'pay order 17' };
 const ANN = { to: 'ann', amount: 5 };
 const BOB = { to: 'bob', amount: 7 };
 
-/** What a response says, in short. */
-const said = ({ success, data, error, metadata }) =>
+/** The data, or the error code, whether that is retryable, and the outcome. */
+const resultOf = ({ success, data, error, metadata }) =>
   success ? data : [error.code, error.retryable, metadata.outcome];
 const REUSED = ['KEY_REUSED', false, 'unstarted'];
 const REFUSED = ['INVALID_PARAMS', false, 'unstarted'];
@@ -48,7 +48,7 @@ function payments() {
 }
 
 /** The ways to an app: each makes a function that calls it, as one agent. */
-const WAYS = {
+const CONNECTIONS = {
   ...Object.fromEntries(
     Object.keys(LINES).flatMap((line) =>
       ['frames', 'port'].map((upgrade) => [
@@ -70,20 +70,22 @@ const WAYS = {
   },
 };
 
-for (const [way, open] of Object.entries(WAYS)) {
-  describe(`over ${way}, a key`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  describe(`over ${connection}, a key`, () => {
     test('that comes with other params is refused after its call has ended, and serves a repeat', async () => {
       const { paid, capabilities } = payments();
       const { call } = await open(capabilities);
-      assert.deepEqual(said(await call('pay', ANN, KEY)), { receipt: 'ann' });
+      assert.deepEqual(resultOf(await call('pay', ANN, KEY)), { receipt: 'ann' });
       const reused = await call('pay', { ...BOB }, KEY);
-      assert.deepEqual(said(reused), REUSED);
+      assert.deepEqual(resultOf(reused), REUSED);
       assert.match(reused.error.message, /"pay order 17" .*docs\/errors\.md#key_reused/);
-      assert.deepEqual(said(await call('pay', { amount: 5, to: 'ann' }, KEY)), { receipt: 'ann' });
-      assert.deepEqual(said(await call('pay', { ...ANN, note: undefined }, KEY)), {
+      assert.deepEqual(resultOf(await call('pay', { amount: 5, to: 'ann' }, KEY)), {
         receipt: 'ann',
       });
-      assert.deepEqual(said(await call('pay', undefined, KEY)), REUSED);
+      assert.deepEqual(resultOf(await call('pay', { ...ANN, note: undefined }, KEY)), {
+        receipt: 'ann',
+      });
+      assert.deepEqual(resultOf(await call('pay', undefined, KEY)), REUSED);
       assert.deepEqual(paid, ['ann']);
       // Of another capability it is another key.
       assert.equal((await call('takes', { to: 'bob' }, KEY)).success, true);
@@ -95,13 +97,13 @@ for (const [way, open] of Object.entries(WAYS)) {
       const { call } = await open(capabilities);
       const first = call('waits', ANN, KEY);
       const second = call('waits', BOB, { ...KEY, timeout: 30_000 });
-      assert.deepEqual(said(await second), REUSED);
+      assert.deepEqual(resultOf(await second), REUSED);
       await began.promise;
       const joined = call('waits', ANN, KEY);
-      assert.deepEqual(said(await call('waits', BOB, { ...KEY, timeout: 30_000 })), REUSED);
+      assert.deepEqual(resultOf(await call('waits', BOB, { ...KEY, timeout: 30_000 })), REUSED);
       gate.resolve();
       for (const response of await Promise.all([first, joined]))
-        assert.deepEqual(said(response), { receipt: 'ann' });
+        assert.deepEqual(resultOf(response), { receipt: 'ann' });
       assert.deepEqual(paid, ['ann']);
     });
 
@@ -117,11 +119,11 @@ for (const [way, open] of Object.entries(WAYS)) {
       await began.promise;
       controller.abort();
       assert.equal((await stopped).metadata.outcome, 'stopped');
-      assert.deepEqual(said(await call('waits', BOB, KEY)), REUSED);
-      assert.deepEqual(said(await call('waits', ANN, KEY)), ['CANCELLED', false, 'stopped']);
-      assert.deepEqual(said(await call('checked', { ...ANN, amount: '5' }, KEY)), REFUSED);
-      assert.deepEqual(said(await call('checked', ANN, KEY)), { receipt: 'ann' });
-      assert.deepEqual(said(await call('checked', BOB, KEY)), REUSED);
+      assert.deepEqual(resultOf(await call('waits', BOB, KEY)), REUSED);
+      assert.deepEqual(resultOf(await call('waits', ANN, KEY)), ['CANCELLED', false, 'stopped']);
+      assert.deepEqual(resultOf(await call('checked', { ...ANN, amount: '5' }, KEY)), REFUSED);
+      assert.deepEqual(resultOf(await call('checked', ANN, KEY)), { receipt: 'ann' });
+      assert.deepEqual(resultOf(await call('checked', BOB, KEY)), REUSED);
       assert.deepEqual(paid, ['ann']);
     });
 
@@ -147,7 +149,7 @@ for (const [way, open] of Object.entries(WAYS)) {
           [{ of: same }, undefined],
           [{ of: other }, REUSED],
         ])
-          assert.deepEqual(said(await call('takes', params, key)), expected, `pair ${i}`);
+          assert.deepEqual(resultOf(await call('takes', params, key)), expected, `pair ${i}`);
         assert.equal(paid.length, i + 1);
       }
     });
@@ -158,7 +160,7 @@ describe('a key', () => {
   /** An app that is called over ports, which carry most. */
   const opened = async () => {
     const all = payments();
-    const { client } = await WAYS['ports, frames'](all.capabilities);
+    const { client } = await CONNECTIONS['ports, frames'](all.capabilities);
     return { ...all, client };
   };
 
@@ -230,13 +232,17 @@ describe('a key', () => {
     for (const [i, first] of different.entries()) {
       const key = { idempotencyKey: `${i}` };
       const before = paid.length;
-      assert.equal(said(await client.call('takes', { of: first }, key)), undefined, `${i}`);
-      assert.equal(said(await client.call('takes', { of: first }, key)), undefined, `${i} again`);
+      assert.equal(resultOf(await client.call('takes', { of: first }, key)), undefined, `${i}`);
+      assert.equal(
+        resultOf(await client.call('takes', { of: first }, key)),
+        undefined,
+        `${i} again`,
+      );
       assert.equal(paid.length, before + 1);
       for (const [j, other] of different.entries())
         if (i !== j)
           assert.deepEqual(
-            said(await client.call('takes', { of: other }, key)),
+            resultOf(await client.call('takes', { of: other }, key)),
             REUSED,
             `${i}, ${j}`,
           );
@@ -268,7 +274,7 @@ describe('a key', () => {
       [[text], REUSED],
     ])
       assert.deepEqual(
-        said(await client.call('takes', { of: new Blob(parts) }, options)),
+        resultOf(await client.call('takes', { of: new Blob(parts) }, options)),
         expected,
       );
     assert.equal(paid.length, 3);
@@ -290,7 +296,7 @@ describe('a key', () => {
       [{ map: new Map([[1, deep]]) }, /params\.map.*\.deep.* is too deep/],
     ]) {
       const response = await client.call('takes', params, { ...KEY, transfer });
-      assert.deepEqual(said(response), REFUSED);
+      assert.deepEqual(resultOf(response), REFUSED);
       assert.match(response.error.message, why);
       assert.match(response.error.message, /docs\/errors\.md#key_reused/);
       assert.ok(response.error.message.length < 400);
@@ -321,7 +327,7 @@ describe('a key', () => {
     const client = await connect(agent, { agent: AGENT, upgrade: 'port' });
     closeAfter(() => client.close());
     const response = await client.call('takes', ANN, { input: new Blob(['a']).stream() });
-    assert.deepEqual(said(response), REFUSED);
+    assert.deepEqual(resultOf(response), REFUSED);
     assert.match(response.error.message, /cannot have input/);
     assert.deepEqual(paid, []);
   });
@@ -366,7 +372,7 @@ describe('a key', () => {
       [again, BOB, REUSED],
       [again, ANN, { receipt: 'ann' }],
     ])
-      assert.deepEqual(said(await client.call('pay', { ...params }, KEY)), expected);
+      assert.deepEqual(resultOf(await client.call('pay', { ...params }, KEY)), expected);
     assert.deepEqual(paid, ['ann', 'bob']);
   });
 
@@ -374,7 +380,7 @@ describe('a key', () => {
     const { client, paid } = await opened();
     await client.call('pay', { ...ANN }, KEY);
     const options = { ...KEY, retry: { delay: 1e9 }, callId: 'bob' };
-    assert.deepEqual(said(await client.call('pay', { ...BOB }, options)), REUSED);
+    assert.deepEqual(resultOf(await client.call('pay', { ...BOB }, options)), REUSED);
     assert.deepEqual(await client.outcome('bob'), { outcome: 'unstarted' });
     await assert.rejects(client.invoke('pay', { ...BOB }, KEY), {
       code: 'KEY_REUSED',
@@ -393,7 +399,7 @@ describe('a key', () => {
     await back;
     const again = [];
     // It is refused for as long as the app remembers.
-    do again.push(said(await client.call('pay', { ...BOB }, KEY)));
+    do again.push(resultOf(await client.call('pay', { ...BOB }, KEY)));
     while (Array.isArray(again.at(-1)));
     for (const each of again.slice(0, -1)) assert.deepEqual(each, REUSED);
     assert.deepEqual(again.at(-1), { receipt: 'bob' });

@@ -4,7 +4,7 @@ import { afterEach, describe, mock, test } from 'node:test';
 import { AbpError, connect } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, closeAfter, openPair, keepAlive } from '../support/pair.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 let pair;
 keepAlive();
@@ -96,8 +96,8 @@ const handlersOf = (leave, work) => ({
   leaver: (_params, context) => leave(context),
 });
 
-for (const [way, open] of Object.entries(WAYS)) {
-  describe(`over ${way}, a handler that was stopped`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  describe(`over ${connection}, a handler that was stopped`, () => {
     for (const [what, [leave, word]] of Object.entries(LEAVERS)) {
       test(`${what}: its caller is told when the inner call has ended`, async () => {
         mock.method(console, 'error', () => {});
@@ -128,12 +128,12 @@ for (const [way, open] of Object.entries(WAYS)) {
         controller.abort('enough');
         const { metadata, settled } = await telling;
         assert.equal(metadata.outcome, 'running');
-        if (NEVER_ASKED.includes(way)) {
+        if (NEVER_ASKED.includes(connection)) {
           work.end('done');
           return;
         }
         for (let i = 0; i < 10; i++) await turn();
-        if (way !== 'a call of another handler')
+        if (connection !== 'a call of another handler')
           assert.equal((await pair.client.outcome('the-call')).outcome, 'running');
         work.end('done');
         assert.equal((await settled).outcome, word);

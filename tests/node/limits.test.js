@@ -193,7 +193,9 @@ const named = (path, ...names) => ({ path, names });
 const C_ENDPOINT = 'tests/core/test_endpoint.c';
 const C_TASKS = 'tests/core/test_tasks.c';
 const MEMORY = 'packages/a2a/tests/memory.test.js';
-const A2A = 'packages/a2a/tests/client.test.js';
+const CANCELS = 'packages/a2a/tests/client-cancels.test.js';
+const INPUT = 'packages/a2a/tests/client-input.test.js';
+const STREAMS = 'packages/a2a/tests/client-streams.test.js';
 const LASTING = 'packages/a2a/tests/lasting.test.js';
 const RETRY = 'tests/node/agent-retry.test.js';
 const POOL = 'tests/node/pool.test.js';
@@ -581,7 +583,7 @@ const LIMITS = {
     firstNumber: {
       c: 'first_number',
       default: 1,
-      tests: [named('packages/rpc/tests/peers.test.js', 'ids go on beyond 2^31')],
+      tests: [named('packages/rpc/tests/ids.test.js', 'ids go on beyond 2^31')],
     },
   },
 
@@ -855,7 +857,7 @@ const LIMITS = {
     grace: {
       default: 0,
       tests: [
-        named('packages/a2a/tests/server.test.js', 'does not wait longer than the grace period'),
+        named('packages/a2a/tests/cancels.test.js', 'does not wait longer than the grace period'),
       ],
     },
     maxRequest: { default: 4 << 20, low: 200, ways: { 'over HTTP': requestOf } },
@@ -863,8 +865,8 @@ const LIMITS = {
       default: 4 << 20,
       tests: [
         named(
-          'packages/a2a/tests/server.test.js',
-          'one that does not read is cut off, and the task and its other readers go on',
+          'packages/a2a/tests/streams.test.js',
+          'one that does not read is disconnected, and the task and its other readers go on',
         ),
       ],
     },
@@ -935,7 +937,7 @@ const LIMITS = {
       default: 604_800_000,
       tests: [
         named(
-          'packages/a2a-store/tests/contracts/store.js',
+          'packages/a2a-store/tests/contracts/store/records.js',
           'a task that ended longer ago than the retention is deleted, and no other',
         ),
       ],
@@ -944,19 +946,25 @@ const LIMITS = {
       default: 64 << 20,
       tests: [
         named(
-          'packages/a2a-store/tests/store.test.js',
-          'what waits to be stored is bounded: emitting throws, new tasks are refused, cancels are not',
-          'a stream of chunks waits until there is room, and none is lost',
+          'packages/a2a-store/tests/outbox.test.js',
+          'the outbox is bounded: emitting throws, new tasks are refused, cancels are not',
+          'a stream of chunks waits until the outbox has room, and no chunk is lost',
         ),
       ],
     },
   },
   'packages/a2a/src/client.js ClientLimits': {
-    timeout: { default: 30_000, tests: [named(A2A, 'an agent that does not answer in time')] },
+    timeout: {
+      default: 30_000,
+      tests: [named(INPUT, 'a request that is not answered in time rejects with TIMEOUT')],
+    },
     grace: {
       default: 30_000,
       tests: [
-        named(A2A, 'an agent that never answers at all: after the grace period the abort settles'),
+        named(
+          CANCELS,
+          'an agent that never answers at all: after the grace period the abort settles',
+        ),
       ],
     },
     retry: {
@@ -969,7 +977,7 @@ const LIMITS = {
       default: 5000,
       tests: [
         named(
-          A2A,
+          STREAMS,
           'events after the end are dropped and counted, and the stream is closed when they do not stop',
         ),
       ],
@@ -985,15 +993,15 @@ const LIMITS = {
     },
     maxEvent: {
       default: 2 ** 27,
-      tests: [named(A2A, 'server-sent events: an endless ${what} is an error, and never kept')],
+      tests: [named(INPUT, 'server-sent events: an endless ${what} is an error, and is not kept')],
     },
     maxBody: {
       default: 2 ** 28,
-      tests: [named(A2A, 'an answer that is announced as too large is not read')],
+      tests: [named(INPUT, 'an answer whose content-length is too large is not read')],
     },
     maxTask: {
       default: 64 << 20,
-      tests: [named(A2A, 'an agent that answers a stream with ${what}: ${code}')],
+      tests: [named(INPUT, 'an agent that answers a stream with ${what}: ${code}')],
     },
     maxTasks: {
       default: 4096,
@@ -1001,14 +1009,14 @@ const LIMITS = {
     },
     maxArtifacts: {
       default: 4096,
-      tests: [named(A2A, 'an agent that answers a stream with ${what}: ${code}')],
+      tests: [named(INPUT, 'an agent that answers a stream with ${what}: ${code}')],
     },
     maxQueue: {
       default: 4096,
       tests: [
         named(
-          A2A,
-          'over a port: a reader that is too slow loses events, and learns how the task ended',
+          'packages/a2a/tests/client-ports.test.js',
+          'over a port: a reader that is too slow loses events, and receives the end of the task',
         ),
       ],
     },

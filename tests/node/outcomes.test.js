@@ -5,7 +5,7 @@ import { connect } from '../../parts/main/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { AGENT, keepAlive } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 let pair;
 let channel;
@@ -51,8 +51,8 @@ const AFTER_ITS_SIGNAL = {
   ],
 };
 
-for (const [way, open] of Object.entries(WAYS)) {
-  describe(`over ${way}, it is told of a handler that`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  describe(`over ${connection}, it is told of a handler that`, () => {
     for (const [what, [end, outcome]] of Object.entries(AFTER_ITS_SIGNAL)) {
       test(`${what} after its signal: ${outcome}`, async () => {
         const controller = new AbortController();
@@ -134,9 +134,11 @@ for (const [way, open] of Object.entries(WAYS)) {
   });
 }
 
-const DIRECT = Object.entries(WAYS).filter(([way]) => way !== 'a call of another handler');
-for (const [way, open] of DIRECT) {
-  test(`over ${way}, of a handler that is removed while its call waits: unstarted`, async () => {
+const DIRECT = Object.entries(CONNECTIONS).filter(
+  ([connection]) => connection !== 'a call of another handler',
+);
+for (const [connection, open] of DIRECT) {
+  test(`over ${connection}, of a handler that is removed while its call waits: unstarted`, async () => {
     const [running, release] = [deferred(), deferred()];
     const first = () => (running.resolve(), release.promise);
     pair = await open({ first, second: assert.fail }, ONE);
@@ -152,7 +154,7 @@ for (const [way, open] of DIRECT) {
     assert.equal(metadata.outcome, 'unstarted');
   });
 
-  test(`over ${way}, of a handler that waits for its turn: unstarted`, async () => {
+  test(`over ${connection}, of a handler that waits for its turn: unstarted`, async () => {
     const running = deferred();
     const release = deferred();
     pair = await open(
@@ -174,7 +176,7 @@ for (const [way, open] of DIRECT) {
     assert.equal((await first).success, true);
   });
 
-  test(`over ${way}, of a handler that has not returned when the grace period is over: running`, async () => {
+  test(`over ${connection}, of a handler that has not returned when the grace period is over: running`, async () => {
     const release = deferred();
     const controller = new AbortController();
     pair = await open(
@@ -191,7 +193,7 @@ for (const [way, open] of DIRECT) {
     release.resolve();
   });
 
-  test(`over ${way}, of a handler whose app ends the session: running`, async () => {
+  test(`over ${connection}, of a handler whose app ends the session: running`, async () => {
     const release = deferred();
     const exposed = deferred();
     pair = await open({
@@ -323,7 +325,7 @@ describe('the caller tells', () => {
 
 test('the published members of a response stay as they are', async () => {
   const controller = new AbortController();
-  pair = await WAYS['a port with messages']({
+  pair = await CONNECTIONS['a port with messages']({
     work(_params, { signal }) {
       controller.abort('enough');
       return new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason)));
@@ -337,8 +339,8 @@ test('the published members of a response stay as they are', async () => {
   });
 });
 
-for (const [way, open] of Object.entries(WAYS)) {
-  describe(`over ${way}, a report`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  describe(`over ${connection}, a report`, () => {
     test('is sent with the outcome, the latest, as it was, and with the last progress', async () => {
       const controller = new AbortController();
       pair = await open({
@@ -415,8 +417,8 @@ const CAPABILITIES = {
   'has the hint': [{ annotations: { idempotentHint: true } }, true],
   'has another hint': [{ annotations: { openWorldHint: true } }, false],
 };
-for (const [way, open] of DIRECT) {
-  describe(`over ${way}, a timeout`, () => {
+for (const [connection, open] of DIRECT) {
+  describe(`over ${connection}, a timeout`, () => {
     for (const [what, [said, retryable]] of Object.entries(CAPABILITIES)) {
       test(`of what ${what} ${retryable ? 'is' : 'is not'} retryable once its handler has run`, async () => {
         const handler = (_params, { signal }) =>
@@ -443,7 +445,7 @@ for (const [way, open] of DIRECT) {
 
 test('agents are told what may run twice as hints', async () => {
   const handler = () => 1;
-  pair = await WAYS['a port with messages']({
+  pair = await CONNECTIONS['a port with messages']({
     a: { handler, idempotent: true, annotations: { openWorldHint: false } },
     b: { handler, readOnly: true },
     c: { handler },
@@ -459,7 +461,7 @@ test('agents are told what may run twice as hints', async () => {
 });
 
 test('a handler whose own error is retryable says so for itself', async () => {
-  pair = await WAYS['a port with frames']({
+  pair = await CONNECTIONS['a port with frames']({
     work() {
       throw Object.assign(new Error('busy'), { code: 'BUSY', retryable: true });
     },

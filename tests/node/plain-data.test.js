@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reactive, readonly, ref, shallowReactive } from 'vue';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 import { openPair } from '../support/pair.js';
 
 const wrapped = (target) => new Proxy(target, {});
@@ -99,12 +99,12 @@ const bySession = (way) => async (capabilities) => {
   const pair = await openPair(capabilities, way);
   return { ...pair, call: pair.client.call.bind(pair.client), close() {} };
 };
-for (const [way, open] of Object.entries({
-  ...WAYS,
+for (const [connection, open] of Object.entries({
+  ...CONNECTIONS,
   'a port without frames': bySession({ upgrade: 'port' }),
   'a driven page': bySession({ driven: true }),
 }))
-  describe(`over ${way}`, () => {
+  describe(`over ${connection}`, () => {
     const opened = async () => {
       let make;
       const pair = await open({ ...CAPABILITIES, gives: () => make() });
@@ -119,14 +119,15 @@ for (const [way, open] of Object.entries({
             assert.equal(success, true, `${what}, ${n}: ${error?.message}`);
             const expected = raw(make(n));
             // Text has nothing for it.
-            if (way === 'a WebSocket' || way === 'a driven page') delete expected.none;
+            if (connection === 'a WebSocket' || connection === 'a driven page')
+              delete expected.none;
             assert.deepEqual(raw(data), expected, `${what}, ${n}`);
           }
         pair.close();
       });
 
       // Between handlers and in the app's own page nothing is sent.
-      if (!/handler|window/.test(way))
+      if (!/handler|window/.test(connection))
         test(`${place}: what is no plain data is refused, of whatever length`, async (t) => {
           t.mock.method(console, 'error', () => {});
           const pair = await opened();

@@ -52,8 +52,8 @@ test('where WebAssembly is forbidden and what replaces it does not load, connect
     import { connect } from '${INDEX}';
     delete globalThis.WebAssembly;
     register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});
-    const told = ({ code, message, cause }) => console.log(code, cause.name, message);
-    await connect(new MessageChannel().port1, { agent: { name: 'a', version: '1' } }).catch(told);`);
+    const print = ({ code, message, cause }) => console.log(code, cause.name, message);
+    await connect(new MessageChannel().port1, { agent: { name: 'a', version: '1' } }).catch(print);`);
   assert.match(
     printed,
     /^NOT_SUPPORTED TypeError WebAssembly is forbidden here, and its replacement did not load: it is offline \(docs\/errors\.md#webassembly\)/,

@@ -44,7 +44,7 @@ function run(name, env) {
 }
 
 /** What it says until it ends. */
-async function said(child) {
+async function outputOf(child) {
   let words = '';
   child.stdout.on('data', (part) => (words += part));
   await once(child, 'close');
@@ -60,7 +60,7 @@ describe('a server and its agent meet:', () => {
       await once(server.stdout, 'data');
       const page = await fetch(`http://127.0.0.1:${env.PORT}/`);
       assert.equal(await page.text(), 'The writer');
-      assert.equal(await said(run('agent.js', env)), 'IT WORKS\n');
+      assert.equal(await outputOf(run('agent.js', env)), 'IT WORKS\n');
       const stranger = run('agent.js', { ...env, TOKEN: 'another one' });
       stranger.stdout.resume();
       const [code] = await once(stranger, 'close');
@@ -69,8 +69,9 @@ describe('a server and its agent meet:', () => {
   }
 });
 
-test('the component for Next.js compiles', async () => {
-  const [, code] = text.match(/^```jsx\n(.*?)^```$/ms);
+test('the component for React compiles', async () => {
+  const frameworks = readFileSync(join(root, 'docs/frameworks.md'), 'utf8');
+  const [, code] = frameworks.match(/^```jsx\n(.*?)^```$/ms);
   const { warnings } = await transform(code, { loader: 'jsx', jsx: 'automatic' });
   assert.deepEqual(warnings, []);
 });

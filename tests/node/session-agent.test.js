@@ -111,9 +111,9 @@ describe('what comes in', () => {
     const [{ operationId }] = own.mock.calls[0].arguments;
     for (const id of [operationId, 'other', undefined])
       say({ type: 'progress', payload: { operationId: id, progress: 2 } });
-    const told = ({ mock: { calls } }) => calls.map(({ arguments: [info] }) => info.progress);
+    const progressOf = ({ mock: { calls } }) => calls.map(({ arguments: [info] }) => info.progress);
     assert.deepEqual(
-      [told(own), told(rest)],
+      [progressOf(own), progressOf(rest)],
       [
         [1, 2],
         [2, 2],

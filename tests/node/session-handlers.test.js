@@ -6,7 +6,7 @@ import { AbpError, expose } from '../../parts/main/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const until = async (holds) => {
@@ -73,8 +73,8 @@ describe('the context of a handler', () => {
     }
   });
 
-  for (const [way, open] of Object.entries(WAYS))
-    test(`over ${way}, has a token that is cancelled before the signal fires, or when it is first read`, async () => {
+  for (const [connection, open] of Object.entries(CONNECTIONS))
+    test(`over ${connection}, has a token that is cancelled before the signal fires, or when it is first read`, async () => {
       for (const readBefore of [true, false]) {
         const controller = new AbortController();
         let seen;
@@ -160,7 +160,7 @@ describe('a call that an app makes to itself', () => {
 
   test('gives its result as it is, whatever its app’s transport makes of it', async () => {
     const content = new Blob(['abc']);
-    const { call } = await WAYS['a WebSocket']({
+    const { call } = await CONNECTIONS['a WebSocket']({
       inner: () => ({ content, mimeType: 'a/b' }),
       outer: async (_params, context) => (await context.call('inner')).data.content === content,
     });

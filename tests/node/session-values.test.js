@@ -91,14 +91,14 @@ async function collected(stream) {
   return chunks;
 }
 
-const WAYS = [
+const CONNECTIONS = [
   ...TRANSPORTS,
   { name: 'a port without frames', upgrade: 'port' },
   { name: 'plain messages', upgrade: 'none' },
   { name: 'a page that is driven', driven: true },
 ];
 
-for (const { name, ...way } of WAYS) {
+for (const { name, ...connection } of CONNECTIONS) {
   describe(`what is used again, over ${name}`, () => {
     for (const [kind, [make, set, read]] of Object.entries(REUSED)) {
       test(kind, async () => {
@@ -109,7 +109,7 @@ for (const { name, ...way } of WAYS) {
           return read(params);
         };
         const { client, exposed } = await openPair(CAPABILITIES, {
-          ...way,
+          ...connection,
           agent: { onElicitation },
         });
         const params = { kind };

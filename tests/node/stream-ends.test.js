@@ -4,7 +4,7 @@ import { afterEach, describe, mock, test } from 'node:test';
 import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter, keepAlive } from '../support/pair.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 let pair;
 keepAlive();
@@ -167,10 +167,13 @@ const STOPS = {
   'by cancel(callId)': ({ client }) => client.cancel('the-call', 'enough'),
 };
 
-for (const [way, open] of Object.entries(WAYS)) {
-  const isDirect = way.startsWith('a port') || way === 'a WebSocket';
-  describe(`over ${way}, a collected stream that is stopped: stopped`, () => {
-    for (const [what, source] of Object.entries(ENDLESS))
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  /** Sources are read alike over each: all are tried over one, and in the app's own page. */
+  const tried = (sources) =>
+    Object.entries(sources).slice(0, /frames|window/.test(connection) ? undefined : 1);
+  const isDirect = connection.startsWith('a port') || connection === 'a WebSocket';
+  describe(`over ${connection}, a collected stream that is stopped: stopped`, () => {
+    for (const [what, source] of tried(ENDLESS))
       for (const [kind, given] of Object.entries(KINDS))
         test(`${what}${kind}`, async () => {
           mock.method(console, 'error', () => {});
@@ -184,7 +187,7 @@ for (const [way, open] of Object.entries(WAYS)) {
           );
         });
 
-    for (const [what, [outcome, source]] of Object.entries(BREAKING))
+    for (const [what, [outcome, source]] of tried(BREAKING))
       for (const [kind, given] of Object.entries(KINDS))
         test(`${what}${kind}: ${outcome}`, async () => {
           mock.method(console, 'error', () => {});
@@ -205,7 +208,7 @@ for (const [way, open] of Object.entries(WAYS)) {
     });
   });
 
-  test(`over ${way}, a generator that comes to its end after the cancel: finished`, async () => {
+  test(`over ${connection}, a generator that comes to its end after the cancel: finished`, async () => {
     const controller = new AbortController();
     pair = await open({
       async *work(_params, { signal }) {
@@ -221,10 +224,10 @@ for (const [way, open] of Object.entries(WAYS)) {
 
   if (!isDirect) continue;
 
-  describe(`over ${way}, a stream that is read and stopped: stopped`, () => {
-    for (const [what, source] of Object.entries(ENDLESS)) {
+  describe(`over ${connection}, a stream that is read and stopped: stopped`, () => {
+    for (const [what, source] of tried(ENDLESS)) {
       // Plain messages carry no streams.
-      if (way === 'a port with messages') continue;
+      if (connection === 'a port with messages') continue;
       for (const [how, stop] of Object.entries(STOPS))
         test(`${what}, ${how}`, async () => {
           mock.method(console, 'error', () => {});
@@ -255,9 +258,9 @@ for (const [way, open] of Object.entries(WAYS)) {
     }
   });
 
-  describe(`over ${way}, a stream that breaks when its reader has stopped`, () => {
-    for (const [what, [outcome, source]] of Object.entries(BREAKING)) {
-      if (way === 'a port with messages') continue;
+  describe(`over ${connection}, a stream that breaks when its reader has stopped`, () => {
+    for (const [what, [outcome, source]] of tried(BREAKING)) {
+      if (connection === 'a port with messages') continue;
       for (const [how, stop] of Object.entries(STOPS).concat([['by break', undefined]]))
         test(`${what}, ${how}: ${outcome}`, async () => {
           mock.method(console, 'error', () => {});
@@ -277,7 +280,7 @@ for (const [way, open] of Object.entries(WAYS)) {
 
     test('waits for ever for its end: running', async () => {
       mock.method(console, 'warn', () => {});
-      if (way === 'a port with messages') return;
+      if (connection === 'a port with messages') return;
       pair = await open(
         {
           work: () =>
@@ -296,8 +299,8 @@ for (const [way, open] of Object.entries(WAYS)) {
     });
   });
 
-  describe(`over ${way}, a stream that had given all, of which not all was read`, () => {
-    if (way === 'a port with messages') return;
+  describe(`over ${connection}, a stream that had given all, of which not all was read`, () => {
+    if (connection === 'a port with messages') return;
     /** One chunk may be under way: the second waits, and the stream is at its end by then. */
     const NARROW = { exposeOptions: { limits: { streamChunks: 1 } } };
     const SOURCES = {
@@ -321,7 +324,7 @@ for (const [way, open] of Object.entries(WAYS)) {
           },
         }),
     };
-    for (const [what, source] of Object.entries(SOURCES)) {
+    for (const [what, source] of tried(SOURCES)) {
       for (const [how, stop] of Object.entries(STOPS).concat([['by return', undefined]]))
         test(`${what}, ${how}: finished`, async () => {
           const controller = new AbortController();
@@ -363,7 +366,7 @@ for (const [way, open] of Object.entries(WAYS)) {
     });
   });
 
-  test(`over ${way}, a generator that is not async streams, and is told as what it was`, async () => {
+  test(`over ${connection}, a generator that is not async streams, and is told as what it was`, async () => {
     const log = [];
     const work = function* ({ rows }) {
       try {
@@ -397,7 +400,7 @@ for (const [way, open] of Object.entries(WAYS)) {
     assert.ok(!log.includes('all'));
   });
 
-  test(`over ${way}, a handler that did something before it gave its stream: stopped`, async () => {
+  test(`over ${connection}, a handler that did something before it gave its stream: stopped`, async () => {
     const controller = new AbortController();
     pair = await open({
       async work() {

@@ -59,7 +59,7 @@ async function open(options = {}, exposeOptions = {}) {
 }
 
 /** The events of one capability in short. */
-const short = (events, name) =>
+const eventsOf = (events, name) =>
   events
     .filter((event) => event.name === name)
     .map(({ type, direction, outcome, error, reason }) =>
@@ -71,8 +71,8 @@ for (const upgrade of ['frames', 'none']) {
     test('of a call and its result, with params, response and duration', async () => {
       const { agent, app } = await open({ upgrade });
       await client.call('echo', { a: 1 }, { timeout: 60_000 });
-      assert.deepEqual(short(agent, 'echo'), ['out call', 'out result completed']);
-      assert.deepEqual(short(app, 'echo'), ['in call', 'in result completed']);
+      assert.deepEqual(eventsOf(agent, 'echo'), ['out call', 'out result completed']);
+      assert.deepEqual(eventsOf(app, 'echo'), ['in call', 'in result completed']);
       for (const events of [agent, app]) {
         const [call, result] = events.filter(({ name }) => name === 'echo');
         assert.deepEqual([call.params, call.timeout], [{ a: 1 }, 60_000]);
@@ -100,11 +100,11 @@ for (const upgrade of ['frames', 'none']) {
         `${side} cancel changed my mind`,
         `${side} result cancelled`,
       ];
-      assert.deepEqual(short(agent, 'hang'), ends('out'));
-      assert.deepEqual(short(app, 'hang'), ends('in'));
+      assert.deepEqual(eventsOf(agent, 'hang'), ends('out'));
+      assert.deepEqual(eventsOf(app, 'hang'), ends('in'));
 
       await client.call('fails');
-      assert.deepEqual(short(app, 'fails'), ['in call', 'in result failed']);
+      assert.deepEqual(eventsOf(app, 'fails'), ['in call', 'in result failed']);
       assert.equal(agent.at(-1).error.message, 'out of paper');
     });
 
@@ -112,22 +112,22 @@ for (const upgrade of ['frames', 'none']) {
       const { agent, app } = await open({ upgrade, limits: { maxCalls: 1 } });
       await client.call('nothing');
       await client.call('closed');
-      assert.deepEqual(short(app, 'nothing'), ['in refused UNKNOWN_CAPABILITY']);
-      assert.deepEqual(short(app, 'closed'), ['in refused CAPABILITY_UNAVAILABLE']);
+      assert.deepEqual(eventsOf(app, 'nothing'), ['in refused UNKNOWN_CAPABILITY']);
+      assert.deepEqual(eventsOf(app, 'closed'), ['in refused CAPABILITY_UNAVAILABLE']);
       const { callId } = app.find(({ name }) => name === 'closed');
       assert.equal(callId, agent.find(({ name }) => name === 'closed').callId);
       const [first, second] = [client.call('hang', {}, { timeout: 5 }), client.call('echo')];
       assert.equal((await second).error.code, 'RATE_LIMITED');
-      assert.deepEqual(short(agent, 'echo'), ['out refused RATE_LIMITED']);
+      assert.deepEqual(eventsOf(agent, 'echo'), ['out refused RATE_LIMITED']);
       await first;
-      assert.deepEqual(short(agent, 'hang').at(-1), 'out result timed out');
+      assert.deepEqual(eventsOf(agent, 'hang').at(-1), 'out result timed out');
     });
 
     test('of questions, and of the calls on whose behalf others are made', async () => {
       const { agent, app } = await open({ upgrade });
       await client.call('outer');
       const [outer, echo] = app.filter(({ type }) => type === 'call');
-      assert.deepEqual(short(app, 'echo'), ['local call', 'local result completed']);
+      assert.deepEqual(eventsOf(app, 'echo'), ['local call', 'local result completed']);
       assert.equal(echo.parent, outer.callId);
       await client.call('asks');
       const [asked] = agent.filter(({ elicitation }) => elicitation);
@@ -261,7 +261,7 @@ test('calls that wait for their turn say so, and when it has come', async () => 
   while (!app.some(({ waiting }) => waiting)) await new Promise(setImmediate);
   controller.abort();
   await Promise.all([first, second]);
-  assert.deepEqual(short(app, 'echo'), ['in call', 'in start', 'in result completed']);
+  assert.deepEqual(eventsOf(app, 'echo'), ['in call', 'in start', 'in result completed']);
 });
 
 test('sessions begin and end', async () => {
@@ -320,10 +320,10 @@ test('observe begins in the middle, with what is in flight, and ends', async () 
   const pending = client.call('hang', {}, { signal: controller.signal });
   const told = [];
   const stop = await client.observe((event) => event.type !== 'message' && told.push(event));
-  assert.deepEqual(short(told, 'hang'), ['out call']);
+  assert.deepEqual(eventsOf(told, 'hang'), ['out call']);
   controller.abort();
   await pending;
-  assert.deepEqual(short(told, 'hang').slice(-1), ['out result cancelled']);
+  assert.deepEqual(eventsOf(told, 'hang').slice(-1), ['out result cancelled']);
   stop();
   const { length } = told;
   await client.call('echo');

@@ -6,7 +6,7 @@ import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair, keepAlive } from '../support/pair.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 
 let pair;
 keepAlive();
@@ -47,12 +47,12 @@ async function release(check) {
 
 const KEYED = { idempotencyKey: 'order-1' };
 
-for (const [way, open] of Object.entries(WAYS)) {
-  const isNested = way === 'a call of another handler';
-  describe(`over ${way}, a call whose params are still being checked`, () => {
+for (const [connection, open] of Object.entries(CONNECTIONS)) {
+  const isNested = connection === 'a call of another handler';
+  describe(`over ${connection}, a call whose params are still being checked`, () => {
     // Plain messages have no keys.
     const kinds =
-      way === 'a port with messages' ? { plain: {} } : { plain: {}, 'with a key': KEYED };
+      connection === 'a port with messages' ? { plain: {} } : { plain: {}, 'with a key': KEYED };
     for (const [what, more] of Object.entries(kinds)) {
       test(`is cancelled: unstarted (${what})`, async () => {
         const check = slowCheck();
@@ -129,7 +129,7 @@ test('it gives its place back at once, and the next one begins', async () => {
   assert.equal((await client.call('next')).data, 'next');
 });
 
-for (const way of ['a port with frames', 'a port with messages', 'a WebSocket']) {
+for (const connection of ['a port with frames', 'a port with messages', 'a WebSocket']) {
   /**
    * Two calls whose time is over at once make room for two that wait; the first of these does
    * something at once.
@@ -140,7 +140,7 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     const clock = useClock(t);
     const check = slowCheck();
     const began = [];
-    const opened = await WAYS[way](
+    const opened = await CONNECTIONS[connection](
       {
         work: check.capability,
         next({ name }, { callId }) {
@@ -162,7 +162,7 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     return { began, told: await Promise.all(next) };
   }
 
-  test(`over ${way}, two begin at once, and the first closes the app: the second never ran`, async (t) => {
+  test(`over ${connection}, two begin at once, and the first closes the app: the second never ran`, async (t) => {
     const { began, told } = await twoBegin(t, ({ exposed }) => exposed.close());
     assert.deepEqual(began, ['a']);
     assert.deepEqual(
@@ -183,14 +183,14 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
     ['closes the client', ({ client }) => client.close(), 'unknown'],
     ['cancels the second', ({ client }) => void client.cancel('b'), undefined],
   ]) {
-    test(`over ${way}, two begin at once, and the first ${what}: the second runs`, async (t) => {
+    test(`over ${connection}, two begin at once, and the first ${what}: the second runs`, async (t) => {
       const { began, told } = await twoBegin(t, act);
       assert.deepEqual(began, ['a', 'b']);
       assert.equal(told[0].metadata.outcome, outcome);
     });
   }
 
-  test(`over ${way}, a call that comes when its app has closed: nobody reads it, and it may be on its way for all its caller knows`, async () => {
+  test(`over ${connection}, a call that comes when its app has closed: nobody reads it, and it may be on its way for all its caller knows`, async () => {
     const began = [];
     let late;
     const next = ({ name }) => {
@@ -198,7 +198,7 @@ for (const way of ['a port with frames', 'a port with messages', 'a WebSocket'])
       pair.exposed.close();
       late = pair.call('next', { name: 'b' });
     };
-    pair = await WAYS[way]({ next });
+    pair = await CONNECTIONS[connection]({ next });
     const first = await pair.call('next', { name: 'a' });
     assert.equal(first.metadata.outcome, 'running');
     assert.equal((await late).metadata.outcome, 'unknown');

@@ -5,7 +5,7 @@ import { afterEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { peerPair } from '../../packages/rpc/tests/support/rpc.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
-import { WAYS } from '../support/ways.js';
+import { CONNECTIONS } from '../support/connections.js';
 import { connect, expose } from '../../parts/main/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { pool } from '../../parts/workers/pool.js';
@@ -68,21 +68,23 @@ const CAPABILITIES = () => ({
   missing: workers.run('missing'),
 });
 
-const told = ({ error, metadata }) => [error.code, metadata.outcome];
+const failureOf = ({ error, metadata }) => [error.code, metadata.outcome];
 
-for (const [way, openWay] of Object.entries(WAYS)) {
-  const isNested = way === 'a call of another handler';
-  describe(`over ${way}, a task that waits for a worker`, () => {
-    for (const name of ['plain', 'checked', 'streams']) {
+for (const [connection, openConnection] of Object.entries(CONNECTIONS)) {
+  const isNested = connection === 'a call of another handler';
+  /** Who waits for a worker is the app's affair: all is tried over one, and in its own page. */
+  const isWhole = /frames|window/.test(connection);
+  describe(`over ${connection}, a task that waits for a worker`, () => {
+    for (const name of isWhole ? ['plain', 'checked', 'streams'] : ['plain']) {
       test(`is cancelled: unstarted (${name})`, async () => {
         open();
-        pair = await openWay(CAPABILITIES());
+        pair = await openConnection(CAPABILITIES());
         const free = await occupy();
         const controller = new AbortController();
         const pending = pair.call(name, {}, { signal: controller.signal });
         await waiting(1);
         controller.abort('enough');
-        assert.deepEqual(told(await pending), ['CANCELLED', 'unstarted']);
+        assert.deepEqual(failureOf(await pending), ['CANCELLED', 'unstarted']);
         assert.equal(workers.counters.waiting, 0);
         await free();
         await idle();
@@ -90,36 +92,13 @@ for (const [way, openWay] of Object.entries(WAYS)) {
       });
     }
 
-    test('takes longer than its time: unstarted', async () => {
-      open();
-      pair = await openWay(CAPABILITIES());
-      await occupy();
-      assert.deepEqual(told(await pair.call('plain', {}, { timeout: 20 })), [
-        'TIMEOUT',
-        'unstarted',
-      ]);
-      assert.equal(marks[0], 1);
-    });
-
-    test('is in a pool that is closed: unstarted', async () => {
-      open();
-      pair = await openWay(CAPABILITIES());
-      await occupy();
-      const pending = pair.call('plain');
-      await waiting(1);
-      await workers.close();
-      assert.deepEqual(told(await pending), ['CANCELLED', 'unstarted']);
-      assert.deepEqual(told(await pair.call('plain')), ['CAPABILITY_UNAVAILABLE', 'unstarted']);
-      assert.equal(marks[0], 1);
-    });
-
     if (!isNested)
       test('is in an app that closes: unstarted', async () => {
         open();
-        pair = await openWay(CAPABILITIES());
+        pair = await openConnection(CAPABILITIES());
         const free = await occupy();
         // Plain messages have no keys.
-        const key = way === 'a port with messages' ? undefined : { idempotencyKey: 'k' };
+        const key = connection === 'a port with messages' ? undefined : { idempotencyKey: 'k' };
         const calls = [pair.call('plain', {}, key)];
         await waiting(1);
         if (key) calls.push(pair.call('plain', {}, key));
@@ -132,40 +111,68 @@ for (const [way, openWay] of Object.entries(WAYS)) {
         assert.equal(marks[0], 1);
       });
 
+    test('has begun when a worker has it: stopped', async () => {
+      open();
+      pair = await openConnection(CAPABILITIES());
+      const controller = new AbortController();
+      const pending = pair.call('plain', {}, { signal: controller.signal });
+      while (!marks[0]) await new Promise((resolve) => setImmediate(resolve));
+      controller.abort('enough');
+      assert.deepEqual(failureOf(await pending), ['CANCELLED', 'stopped']);
+    });
+
+    if (!isWhole) return;
+
+    test('takes longer than its time: unstarted', async () => {
+      open();
+      pair = await openConnection(CAPABILITIES());
+      await occupy();
+      assert.deepEqual(failureOf(await pair.call('plain', {}, { timeout: 20 })), [
+        'TIMEOUT',
+        'unstarted',
+      ]);
+      assert.equal(marks[0], 1);
+    });
+
+    test('is in a pool that is closed: unstarted', async () => {
+      open();
+      pair = await openConnection(CAPABILITIES());
+      await occupy();
+      const pending = pair.call('plain');
+      await waiting(1);
+      await workers.close();
+      assert.deepEqual(failureOf(await pending), ['CANCELLED', 'unstarted']);
+      assert.deepEqual(failureOf(await pair.call('plain')), [
+        'CAPABILITY_UNAVAILABLE',
+        'unstarted',
+      ]);
+      assert.equal(marks[0], 1);
+    });
+
     test('is one too many: unstarted', async () => {
       open({ maxWaiting: 1 });
-      pair = await openWay(CAPABILITIES());
+      pair = await openConnection(CAPABILITIES());
       await occupy();
       void pair.call('plain');
       await waiting(1);
       const refused = await pair.call('plain');
-      assert.deepEqual(told(refused), ['RATE_LIMITED', 'unstarted']);
+      assert.deepEqual(failureOf(refused), ['RATE_LIMITED', 'unstarted']);
       assert.equal(refused.error.retryable, true);
       assert.equal(marks[0], 1);
     });
 
     test('waits for one that never starts: unstarted', async () => {
       open({}, { throws: true });
-      pair = await openWay(CAPABILITIES());
+      pair = await openConnection(CAPABILITIES());
       const failed = await pair.call('plain');
-      assert.deepEqual(told(failed), ['CAPABILITY_UNAVAILABLE', 'unstarted']);
+      assert.deepEqual(failureOf(failed), ['CAPABILITY_UNAVAILABLE', 'unstarted']);
       assert.equal(marks[0], 0);
     });
 
     test('is one that no worker serves: unstarted', async () => {
       open();
-      pair = await openWay(CAPABILITIES());
-      assert.deepEqual(told(await pair.call('missing')), ['INTERNAL_ERROR', 'unstarted']);
-    });
-
-    test('has begun when a worker has it: stopped', async () => {
-      open();
-      pair = await openWay(CAPABILITIES());
-      const controller = new AbortController();
-      const pending = pair.call('plain', {}, { signal: controller.signal });
-      while (!marks[0]) await new Promise((resolve) => setImmediate(resolve));
-      controller.abort('enough');
-      assert.deepEqual(told(await pending), ['CANCELLED', 'stopped']);
+      pair = await openConnection(CAPABILITIES());
+      assert.deepEqual(failureOf(await pair.call('missing')), ['INTERNAL_ERROR', 'unstarted']);
     });
   });
 }
@@ -174,7 +181,7 @@ test('params that cannot be sent to a worker: unstarted', async () => {
   open();
   const within = (_params, { call }) => call('echo', { act() {} });
   const { client } = await openPair({ within, echo: workers.run('echo') });
-  assert.deepEqual(told(await client.call('within')), ['INVALID_PARAMS', 'unstarted']);
+  assert.deepEqual(failureOf(await client.call('within')), ['INVALID_PARAMS', 'unstarted']);
 });
 
 test('a handler that has done something before it gave a task to the pool: stopped', async () => {
@@ -187,7 +194,7 @@ test('a handler that has done something before it gave a task to the pool: stopp
   const pending = client.call('work', {}, { signal: controller.signal });
   await waiting(1);
   controller.abort('enough');
-  assert.deepEqual(told(await pending), ['CANCELLED', 'stopped']);
+  assert.deepEqual(failureOf(await pending), ['CANCELLED', 'stopped']);
   assert.equal(effects, 1);
 });
 

@@ -22,7 +22,7 @@ const start = (data = {}) =>
 const controlled = () => new BroadcastChannel(`${process.pid}-${++serial}`);
 
 /** Resolves when the app has said so. */
-const said = (control, line) =>
+const lineComes = (control, line) =>
   new Promise((resolve) => {
     control.onmessage = ({ data }) => data.log === line && resolve();
   });
@@ -75,7 +75,7 @@ describe('a worker that is given', () => {
       const worker = start({ control: control.name });
       const client = await connect(worker, options);
       const lost = new Promise((resolve) => (client.onDisconnect = resolve));
-      const hangs = said(control, 'app: hangs');
+      const hangs = lineComes(control, 'app: hangs');
       const pending = client.call('hang');
       await hangs;
       control.close();
@@ -92,7 +92,7 @@ describe('a worker that is given', () => {
       const gaveUp = new Promise((resolve) => (told = resolve));
       const reconnect = { delay: 1 };
       const client = await connect(worker, { ...options, reconnect, onReconnect: told });
-      const hangs = said(control, 'app: hangs');
+      const hangs = lineComes(control, 'app: hangs');
       const pending = client.call('hang', {}, { retry: true });
       await hangs;
       control.close();

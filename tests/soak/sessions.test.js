@@ -6,7 +6,7 @@ import { getEventListeners } from 'node:events';
 import { after, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { coreMemory, held, objects } from './held.js';
-import { WAYS } from './session-ways.js';
+import { CONNECTIONS } from './session-connections.js';
 import { MemorySamples, turn } from './memory.js';
 import { random } from '../differential/scripts.js';
 
@@ -61,7 +61,7 @@ async function quiet(expected) {
 const alive = setInterval(() => {}, PATIENCE);
 after(() => clearInterval(alive));
 
-for (const [name, { begin, ends: known, costs = 1 }] of Object.entries(WAYS)) {
+for (const [name, { begin, ends: known, costs = 1 }] of Object.entries(CONNECTIONS)) {
   if (!name.includes(process.env.WAY ?? '')) continue;
   const count = Math.max(Math.ceil(SESSIONS / costs / GROUP), SAMPLES + 1) * GROUP;
   test(`${name}: of ${count.toLocaleString('en')} sessions that are broken at random nothing is left`, async () => {
@@ -74,7 +74,7 @@ for (const [name, { begin, ends: known, costs = 1 }] of Object.entries(WAYS)) {
     let calls = 0;
 
     /**
-     * @param {import('./session-ways.js').Group} group
+     * @param {import('./session-connections.js').Group} group
      * @param {boolean} breaksAll whether all of its sessions are broken at once
      * @param {string} id
      * @param {() => void} opened called when it has begun

@@ -1,6 +1,9 @@
 /** Reads tests/transcripts/*.md. */
 import { readFileSync, readdirSync } from 'node:fs';
 
+/** The section that is played where one has to do: a call is cancelled, and another completes. */
+export const CANCEL_AND_CALL = 'The session goes on after a cancel';
+
 const folder = new URL('../transcripts/', import.meta.url);
 
 /**

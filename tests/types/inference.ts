@@ -152,8 +152,6 @@ export async function typed(iframe: HTMLIFrameElement, signal: AbortSignal) {
   void client.call('annotated', { x: '1' });
   // @ts-expect-error there is no such param
   void client.call('annotated', { x: 1, z: 1 });
-  // @ts-expect-error a timeout is a number of milliseconds
-  void client.call('annotated', { x: 1 }, { timeout: '5' });
   // @ts-expect-error a param is missing that a JSON Schema requires
   void client.call('json', { pages: 1 });
   // @ts-expect-error there is no such param in the JSON Schema
@@ -345,6 +343,3 @@ export function hooks(iframe: HTMLIFrameElement) {
   // @ts-expect-error there is no such capability
   calls(writer, 'anotated');
 }
-
-// @ts-expect-error an iframe needs the app's origin
-void connect(document.createElement('iframe'), { agent });

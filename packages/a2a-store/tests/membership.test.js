@@ -315,24 +315,24 @@ async function run(t, kind, faults) {
     await history.settle();
     const configuration = { returnImmediately: true };
     /** Tasks that the client was told of. */
-    const told = new Set();
+    const answeredIds = new Set();
     /** Messages that are not answered. */
     let open = 0;
     const send = () => {
       open++;
       const params = { message: V1.message('go'), configuration };
       const answered = history.request(0, V1.send, params);
-      const takes = ({ result }) => result && told.add(result.task.id);
+      const takes = ({ result }) => result && answeredIds.add(result.task.id);
       void answered.then(takes, () => {}).finally(() => open--);
     };
     send();
     await history.settle();
     // What was refused comes again; and more comes while the process works.
     for (let i = 0; i < 8; i++) {
-      if (!open && (told.size === 0 || (kind === 'work' && i % 2))) send();
+      if (!open && (answeredIds.size === 0 || (kind === 'work' && i % 2))) send();
       await history.advance();
     }
-    const [first] = told;
+    const [first] = answeredIds;
     if (kind === 'answer' && first) {
       const message = { ...V1.message('this one'), taskId: first };
       void history.request(0, V1.send, { message, configuration }).catch(() => {});
@@ -356,7 +356,7 @@ async function run(t, kind, faults) {
     // Whoever died by a fault is one too many for those who are left.
     if (history.living.length === 0) history.join(kind);
     await history.advance(14);
-    const ids = new Set(told);
+    const ids = new Set(answeredIds);
     for (const id of history.logs)
       if ((await backend.read(id, 0)).some(({ data }) => data.includes('"k":"new"'))) ids.add(id);
     for (const id of ids) {

@@ -8,7 +8,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from 'abp-bridge/driver';
 import { startAgent } from './support/a2a-agent.js';
-import { CARD, deferred, VERSIONS, ask, open, plainState, post, serve } from './support/a2a.js';
+import { CARD, VERSIONS, ask, deferred, open, post, serve, stateOf } from './support/a2a.js';
 
 const finished = [];
 after(() => Promise.all(finished.map((server) => server.close())));
@@ -17,7 +17,6 @@ const served = async (...args) => {
   finished.push(server);
   return server;
 };
-const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 const jsonRpc = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 
 /**
@@ -415,3 +414,42 @@ test('a client of the gem answers a task by its own params.id, and waits: its se
   asked.answer({ result: { id: 't', status: { state: 'completed' } } });
   assert.equal((await sent).status.state, 'completed');
 });
+
+for (const protocolBinding of ['JSONRPC', 'HTTP+JSON'])
+  test(`${protocolBinding}: the client names its tenant in each request, and tenants do not see each other's tasks`, async () => {
+    const seen = [];
+    const execute = (ctx) => void seen.push(ctx.request.tenant);
+    const card = (tenant) => ({
+      ...CARD,
+      supportedInterfaces: [{ protocolBinding, protocolVersion: '1.0', tenant }],
+    });
+    const supportedInterfaces = ['a', 'b'].flatMap((tenant) => card(tenant).supportedInterfaces);
+    const { url } = await served(execute, {}, { ...CARD, supportedInterfaces });
+    const clientOf = (tenant) =>
+      createTaskClient(url, {
+        fetch: (to, init) =>
+          String(to).endsWith('agent-card.json')
+            ? Promise.resolve(
+                Response.json({
+                  ...card(tenant),
+                  supportedInterfaces: card(tenant).supportedInterfaces.map((one) => ({
+                    ...one,
+                    url,
+                  })),
+                  capabilities: { streaming: true },
+                }),
+              )
+            : fetch(to, init),
+      });
+    const [a, b] = ['a', 'b'].map(clientOf);
+    const { id } = await a.send('go');
+    assert.deepEqual(seen, ['a']);
+    assert.equal((await a.get(id)).id, id);
+    assert.equal((await a.list()).tasks.length, 1);
+    assert.equal((await b.list()).tasks.length, 0);
+    for (const request of [() => b.get(id), () => b.cancel(id), () => b.resubscribe(id).next()])
+      await assert.rejects(request, { code: 'TASK_NOT_FOUND' });
+    await assert.rejects(b.send({ taskId: id, parts: [{ text: 'x' }] }), {
+      code: 'TASK_NOT_FOUND',
+    });
+  });

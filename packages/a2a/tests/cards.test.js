@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskServer } from '../src/index.js';
-import { CARD, servingUntilEnd } from './support/a2a.js';
+import { CARD, servingUntilEnd, VERSIONS, ask } from './support/a2a.js';
+import { once } from 'node:events';
+import { connect as connect2, createServer as createServer2 } from 'node:http2';
+import { connect } from 'node:net';
 
 const serveUntilEnd = servingUntilEnd();
 const served = (...args) => serveUntilEnd(() => {}, {}, ...args);
@@ -283,5 +286,90 @@ describe('an agent is refused where it is made:', () => {
   test('and what is absent, null or false is not', () => {
     const capabilities = { pushNotifications: false, extendedAgentCard: false };
     agent({ capabilities, skills: null, provider: undefined }).close();
+  });
+});
+
+describe('an address', () => {
+  test('each version has its own card, at its own path', async () => {
+    const { url } = await serveUntilEnd(() => {});
+    const get = async (path, headers) => {
+      const response = await fetch(url + path, { headers });
+      assert.match(response.headers.get('content-type'), /^application\/json/);
+      return response.json();
+    };
+    const latest = await get('.well-known/agent-card.json', { 'a2a-version': '1.0' });
+    assert.deepEqual(
+      latest.supportedInterfaces.map((i) => [i.url, i.protocolBinding, i.protocolVersion]),
+      [
+        [url, 'JSONRPC', '1.0'],
+        [url, 'HTTP+JSON', '1.0'],
+        [url, 'JSONRPC', '0.3'],
+      ],
+    );
+    assert.deepEqual(latest.capabilities, {
+      streaming: true,
+      pushNotifications: false,
+      extensions: [
+        {
+          uri: 'urn:abp-bridge:a2a:repeats',
+          description: 'A message that comes again from its sender is taken once',
+          required: false,
+        },
+      ],
+      extendedAgentCard: false,
+    });
+    assert.deepEqual(await get('.well-known/agent-card.json'), latest);
+    const legacy = await get('.well-known/agent-card.json', { 'a2a-version': '0.3' });
+    assert.deepEqual(
+      [legacy.url, legacy.preferredTransport, legacy.protocolVersion],
+      [url, 'JSONRPC', '0.3'],
+    );
+    // Of 0.2, which is not spoken.
+    assert.equal((await fetch(`${url}.well-known/agent.json`)).status, 404);
+    const gem = await get('agentCard');
+    assert.deepEqual(gem.interfaces, [{ type: 'json-rpc', url, version: '1.0' }]);
+    assert.equal((await get('under/it/agentCard')).interfaces[0].url, `${url}under/it`);
+    assert.equal((await fetch(`${url}elsewhere`)).status, 404);
+    assert.equal((await fetch(url, { method: 'PUT' })).status, 405);
+  });
+
+  test('a malformed Host is not repeated in the card', async () => {
+    const { http } = await serveUntilEnd(() => {}, { hosts: '*' });
+    const socket = connect(http.address().port, '127.0.0.1');
+    socket.write('GET /agentCard HTTP/1.1\r\nHost: evil"><script>\r\nConnection: close\r\n\r\n');
+    let text = '';
+    for await (const chunk of socket) text += chunk;
+    assert.match(text, /"url":"\/"/);
+    assert.doesNotMatch(text, /<script/);
+  });
+
+  test('over HTTP/2 the card has the address that was asked', async () => {
+    const agent = createTaskServer({ card: CARD, execute() {} });
+    const http = createServer2(agent.handle).listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const origin = `http://127.0.0.1:${http.address().port}`;
+    const client = connect2(origin);
+    const request = client.request({ ':path': '/.well-known/agent-card.json' });
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    assert.equal(JSON.parse(text).supportedInterfaces[0].url, `${origin}/`);
+    client.close();
+    http.close();
+    agent.close();
+  });
+
+  test('the card of an agent without streams has streaming: false, and streams are refused', async () => {
+    const { url } = await serveUntilEnd(
+      () => {},
+      {},
+      { ...CARD, capabilities: { streaming: false } },
+    );
+    const { capabilities } = await (await fetch(`${url}agentCard`)).json();
+    assert.equal(capabilities.streaming, false);
+    for (const { stream, resubscribe, message, headers } of Object.values(VERSIONS)) {
+      const sent = await ask(url, stream, { message: message('go') }, headers);
+      const again = await ask(url, resubscribe, { id: 'x' }, headers);
+      assert.deepEqual([sent.error.code, again.error.code], [-32004, -32004]);
+    }
   });
 });

@@ -2,12 +2,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskClient } from '../src/index.js';
-import { VERSIONS, ask, deferred, gist, open, plainState, servingUntilEnd } from './support/a2a.js';
+import {
+  VERSIONS,
+  ask,
+  deferred,
+  updateOf,
+  open,
+  plainState,
+  servingUntilEnd,
+} from './support/a2a.js';
 
 const served = servingUntilEnd();
 const textOf = (parts) => parts.map(({ text }) => text);
 /** What a frame says of an artifact, as the version spells it. */
-const updateOf = ({ result }) => result.artifactUpdate ?? result;
+const artifactUpdateOf = ({ result }) => result.artifactUpdate ?? result;
 const artifactsOf = async (stream) => {
   const events = [];
   for await (const event of stream) {
@@ -33,8 +41,8 @@ describe('what an executor yields', () => {
       const stream = await open(url, names.stream, params, names.headers);
       const updates = [];
       for (let frame; (frame = await stream.next());) {
-        if (!gist(frame).startsWith('artifact')) continue;
-        const update = updateOf(frame);
+        if (!updateOf(frame).startsWith('artifact')) continue;
+        const update = artifactUpdateOf(frame);
         updates.push(update);
         // The next is not made before this one is here.
         gates[updates.length - 1]?.resolve();

@@ -4,8 +4,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { memoryBackend, pushNotifications, taskStore } from '@abp-bridge/a2a-store';
 import { createTaskServer } from '../src/index.js';
-import { CARD, VERSIONS } from './support/a2a.js';
+import {
+  CARD,
+  VERSIONS,
+  servingUntilEnd,
+  updateOf,
+  ask,
+  deferred,
+  open,
+  post,
+  serve,
+} from './support/a2a.js';
+import { stepwise, beginTask } from './support/stepwise.js';
 
+const served = servingUntilEnd();
 const V1 = VERSIONS['1.0'];
 const URI = 'urn:abp-bridge:a2a:repeats';
 const turn = () => new Promise(setImmediate);
@@ -141,4 +153,47 @@ test('an agent that is closed refuses what comes then, as one that drains does, 
     assert.deepEqual([response.status, response.headers.get('retry-after')], [503, '1']);
     assert.equal((await response.json()).error.message, 'The agent is closing');
   }
+});
+
+test('an agent that closes cancels its tasks and ends their streams', async () => {
+  const script = stepwise();
+  const { url, agent } = await served(script.execute);
+  const tasks = [await beginTask(url, script, '1.0'), await beginTask(url, script, 'gem')];
+  agent.close();
+  for (const { stream, run } of tasks) {
+    assert.deepEqual((await stream.rest()).map(updateOf), ['canceled']);
+    assert.equal(run.ctx.signal.aborted, true);
+    run.gate.resolve();
+  }
+});
+
+test('without a store, draining refuses new tasks and keeps the streams of those that run', async (t) => {
+  const go = deferred();
+  const { agent, url, close } = await serve(() => go.promise.then(() => {}));
+  t.after(close);
+  const { headers, message, stream, send } = VERSIONS['1.0'];
+  const running = await open(url, stream, { message: message('go') }, headers);
+  await running.next();
+  const drained = agent.drain();
+  const body = { jsonrpc: '2.0', id: 1, method: send, params: { message: message('no') } };
+  const refused = await post(url, JSON.stringify(body), headers);
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  go.resolve();
+  assert.equal(updateOf((await running.rest()).at(-1)), 'completed');
+  await drained;
+});
+
+test('tasks that still run when drain() has waited long enough are aborted', async (t) => {
+  const aborted = deferred();
+  const { agent, url, close } = await serve((context) => {
+    context.signal.addEventListener('abort', () => aborted.resolve());
+    return new Promise(() => {});
+  });
+  t.after(close);
+  const { headers, message, send } = VERSIONS['1.0'];
+  const sent = ask(url, send, { message: message('go') }, headers);
+  while (agent.counters.live !== 1) await new Promise(setImmediate);
+  await agent.drain({ ms: 1 });
+  await aborted.promise;
+  assert.equal((await sent).result.task.status.state, 'TASK_STATE_CANCELED');
 });

@@ -1,5 +1,5 @@
-// Where a client sends its messages: a card that a stranger has written leads it nowhere but to its
-// own origin.
+// Where a client sends its messages, and in which version: as the card says, but only to the origin
+// of the card.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -7,6 +7,8 @@ import { after, describe, test } from 'node:test';
 import { createTaskClient } from '../src/index.js';
 import { startSdkAgent } from './support/a2a-sdk.js';
 import { serve } from './support/a2a.js';
+import { startAgent, task } from './support/a2a-agent.js';
+import { subscribeTo } from './support/clients.js';
 
 const finished = [];
 after(() => Promise.all(finished.map((close) => close())));
@@ -237,7 +239,7 @@ describe('the user says where a card may lead', () => {
     assert.equal(status.state, 'completed');
   });
 
-  test('what names no origin throws where it is given', () => {
+  test('endpoints without an origin throw where they are given', () => {
     for (const endpoints of [
       'https://agent.example',
       null,
@@ -254,4 +256,111 @@ describe('the user says where a card may lead', () => {
         code: 'INVALID_PARAMS',
       });
   });
+});
+
+const CARD = { capabilities: { streaming: true } };
+
+const interfaceOf = (url, protocolVersion) => ({
+  url,
+  protocolVersion,
+  protocolBinding: 'JSONRPC',
+});
+
+for (const [what, path, card, method] of [
+  [
+    '1.0',
+    '/.well-known/agent-card.json',
+    (url) => ({ ...CARD, supportedInterfaces: [interfaceOf(url, '1.0')] }),
+    'GetTask',
+  ],
+  [
+    'the first version that is known',
+    '/.well-known/agent-card.json',
+    (url) => ({
+      ...CARD,
+      supportedInterfaces: [
+        { url, protocolBinding: 'GRPC', protocolVersion: '1.0' },
+        interfaceOf(url, '7.1'),
+        interfaceOf(url, '0.3.0'),
+        interfaceOf(url, '1.0'),
+      ],
+    }),
+    'tasks/get',
+  ],
+  [
+    '0.3',
+    '/.well-known/agent-card.json',
+    (url) => ({ ...CARD, url, protocolVersion: '0.3.0' }),
+    'tasks/get',
+  ],
+  [
+    '0.3 by another transport',
+    '/.well-known/agent-card.json',
+    (url) => ({
+      ...CARD,
+      url: 'http://127.0.0.1:1/',
+      preferredTransport: 'GRPC',
+      additionalInterfaces: [{ url, transport: 'JSONRPC' }],
+    }),
+    'tasks/get',
+  ],
+  [
+    'the gem, whose URL is not to be trusted',
+    '/agentCard',
+    () => ({
+      ...CARD,
+      interfaces: [{ type: 'json-rpc', url: 'http://127.0.0.1', version: '1.0' }],
+    }),
+    'tasks/get',
+  ],
+]) {
+  test(`the agent card decides the version that is spoken: ${what}`, async (t) => {
+    const { agent, client } = await subscribeTo(t, { version: undefined });
+    const got = client.get('t');
+    for (const place of ['/.well-known/agent-card.json', '/agentCard']) {
+      const asked = await agent.next(place);
+      if (place === path) {
+        asked.raw(200, 'application/json', JSON.stringify(card(agent.url)));
+        break;
+      }
+      // Whatever an agent says that has no card there: nothing, or its home page.
+      if (place === '/agentCard') asked.raw(404, 'text/plain', '');
+      else asked.raw(200, 'text/html', '<p>hello</p>');
+    }
+    (await agent.next(method)).answer({ result: task('t', 'WORKING') });
+    assert.equal((await got).status.state, 'working');
+  });
+}
+
+test('an agent without a card: the error says what to do, and the next request fetches the card again', async (t) => {
+  const { agent, client } = await subscribeTo(t, { version: undefined });
+  for (let i = 0; i < 2; i++) {
+    const got = client.get('t');
+    for (const place of ['/.well-known/agent-card.json', '/agentCard'])
+      (await agent.next(place)).raw(404, 'text/plain', '');
+    await assert.rejects(got, { code: 'AGENT_CARD_NOT_FOUND', message: /version/ });
+  }
+});
+
+test('headers are sent to the origin that they were given for, and to no other', async (t) => {
+  const other = await startAgent();
+  t.after(() => other.close());
+  const { agent, client } = await subscribeTo(t, {
+    version: undefined,
+    headers: { authorization: 'secret' },
+    endpoints: [new URL(other.url).origin],
+  });
+  const got = client.get('t');
+  const asked = await agent.next('/.well-known/agent-card.json');
+  assert.equal(asked.headers.authorization, 'secret');
+  asked.raw(
+    200,
+    'application/json',
+    JSON.stringify({ ...CARD, supportedInterfaces: [interfaceOf(other.url, '1.0')] }),
+  );
+  const elsewhere = await other.next('GetTask');
+  assert.equal(elsewhere.headers.authorization, undefined);
+  assert.equal(elsewhere.headers['a2a-version'], '1.0');
+  elsewhere.answer({ result: task('t', 'WORKING') });
+  await got;
 });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { CARD, gist, plainState, servingUntilEnd } from './support/a2a.js';
+import { CARD, updateOf, plainState, servingUntilEnd } from './support/a2a.js';
 
 const served = servingUntilEnd();
 const message = (text, more) => ({
@@ -48,8 +48,8 @@ test('a message is sent, and its task got, listed and cancelled', async () => {
   const { task } = sent.body;
   assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
   assert.deepEqual((await ask(url, 'GET', `tasks/${task.id}`)).body, task);
-  const short = await ask(url, 'GET', `tasks/${task.id}?historyLength=0`);
-  assert.equal(short.body.history, undefined);
+  const withoutHistory = await ask(url, 'GET', `tasks/${task.id}?historyLength=0`);
+  assert.equal(withoutHistory.body.history, undefined);
   const asks = await ask(url, 'POST', 'message:send', { message: message('ask') });
   const { id } = asks.body.task;
   const listed = await ask(url, 'GET', 'tasks?status=TASK_STATE_INPUT_REQUIRED&pageSize=5');
@@ -83,9 +83,9 @@ test('a cancel needs no body, and says why in its metadata', async () => {
 
 test('a message is streamed, and a task subscribed to, by either verb', async () => {
   const { url, agent } = await served(execute);
-  const told = await events(url, 'POST', 'message:stream', { message: message('go') });
+  const streamed = await events(url, 'POST', 'message:stream', { message: message('go') });
   assert.deepEqual(
-    told.map((result) => gist({ result })),
+    streamed.map((result) => updateOf({ result })),
     ['task submitted', 'working', 'artifact a', 'completed'],
   );
   const asks = await ask(url, 'POST', 'message:send', { message: message('ask') });
@@ -94,9 +94,9 @@ test('a message is streamed, and a task subscribed to, by either verb', async ()
   while (agent.counters.streams < 2) await new Promise(setImmediate);
   const answer = await ask(url, 'POST', 'message:send', { message: message('go', { taskId: id }) });
   assert.equal(answer.body.task.status.state, 'TASK_STATE_COMPLETED');
-  for (const told of await Promise.all(again))
+  for (const updates of await Promise.all(again))
     assert.deepEqual(
-      told.map((result) => gist({ result })),
+      updates.map((result) => updateOf({ result })),
       ['task input-required', 'working', 'artifact a', 'completed'],
     );
 });

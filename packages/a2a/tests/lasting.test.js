@@ -4,20 +4,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
-import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../src/index.js';
 import { startAgent, task } from './support/a2a-agent.js';
 import { VERSIONS, deferred, open, serve } from './support/a2a.js';
-
-/** What a peer is waited for may never come: a test that waits fails. */
-const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
-
-async function rest(stream) {
-  const events = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
-const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
+import { restOf, test, stateOrKind } from './support/clients.js';
 
 // --- Node's own limits ---------------------------------------------------------------------------
 
@@ -82,11 +72,11 @@ test('a stream whose agent is silent for longer than Node lets a connection be',
   const { silence } = await impatient(t);
   const agent = await startAgent();
   t.after(() => agent.close());
-  const events = rest(createTaskClient(agent.url, { version: '1.0' }).subscribe('go'));
+  const events = restOf(createTaskClient(agent.url, { version: '1.0' }).subscribe('go'));
   const asked = (await agent.next('SendStreamingMessage')).open().status('t', 'WORKING');
   await silence();
   asked.status('t', 'COMPLETED').end();
-  assert.deepEqual((await events).map(stateOf), ['working', 'completed']);
+  assert.deepEqual((await events).map(stateOrKind), ['working', 'completed']);
   assert.deepEqual(agent.seen, ['SendStreamingMessage']);
 });
 
@@ -110,7 +100,7 @@ test('a stream that is cut again and again, and brings nothing between, lasts un
   const agent = await startAgent();
   t.after(() => agent.close());
   const client = createTaskClient(agent.url, { version: '1.0', limits: { retry: 1 } });
-  const events = rest(await cut(agent, client));
+  const events = restOf(await cut(agent, client));
   for (let i = 0; i < 6; i++) {
     (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
     const again = await agent.next('SubscribeToTask');
@@ -118,14 +108,14 @@ test('a stream that is cut again and again, and brings nothing between, lasts un
     if (i < 5) again.destroy();
     else again.status('t', 'COMPLETED').end();
   }
-  assert.equal((await events).map(stateOf).at(-1), 'completed');
+  assert.equal((await events).map(stateOrKind).at(-1), 'completed');
 });
 
 test('an agent that has no streams to open again is asked for the task until that has ended', async (t) => {
   const agent = await startAgent();
   t.after(() => agent.close());
   const client = createTaskClient(agent.url, { version: '1.0', limits: { retry: 1 } });
-  const events = rest(await cut(agent, client));
+  const events = restOf(await cut(agent, client));
   const half = [{ artifactId: 'a', parts: [{ text: 'half' }] }];
   for (const [state, artifacts] of [
     ['WORKING'],
@@ -140,7 +130,7 @@ test('an agent that has no streams to open again is asked for the task until tha
   }
   // Only what has changed is an event.
   assert.deepEqual(
-    (await events).map((event) => [stateOf(event), event.task.artifacts.length]),
+    (await events).map((event) => [stateOrKind(event), event.task.artifacts.length]),
     [
       ['working', 1],
       ['completed', 1],
@@ -154,7 +144,7 @@ test('a stream that has become polling says why, and no more once it is a stream
   const client = createTaskClient(agent.url, { version: '1.0', limits: { retry: 1 } });
   const stream = await cut(agent, client);
   assert.equal(stream.polling, undefined);
-  const events = rest(stream);
+  const events = restOf(stream);
   (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
   (await agent.next('SubscribeToTask')).answer({ error: { code: -32004, message: 'No streams' } });
   (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
@@ -176,7 +166,7 @@ async function pausing(t, signal) {
   t.after(() => agent.close());
   const client = createTaskClient(agent.url, { version: '1.0', limits: { retry: 2 ** 30 } });
   const stream = await cut(agent, client, { signal });
-  const events = rest(stream);
+  const events = restOf(stream);
   (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
   const again = await agent.next('SubscribeToTask');
   again.open().frame({ task: task('t', 'WORKING') });
@@ -195,7 +185,7 @@ test('a signal that is aborted between two streams cancels the task at once', as
   const again = await agent.next('SubscribeToTask');
   again.answer({ error: { code: -32004, message: 'It has ended' } });
   (await agent.next('GetTask')).answer({ result: task('t', 'CANCELED') });
-  assert.equal((await events).map(stateOf).at(-1), 'canceled');
+  assert.equal((await events).map(stateOrKind).at(-1), 'canceled');
 });
 
 test('a stream that is left between two connections opens no other', async (t) => {
@@ -233,20 +223,20 @@ test('a send outlives whoever cuts its connection: it is a stream where the agen
   between.listen(0, '127.0.0.1');
   await once(between, 'listening');
   t.after(() => between.close());
-  const told = deferred();
+  const hasWorked = deferred();
   const client = createTaskClient(`http://127.0.0.1:${between.address().port}/`, {
     fetch: async (...args) => {
       const answer = await fetch(...args);
       const transform = (chunk, controller) => {
         controller.enqueue(chunk);
-        if (/working/i.test(new TextDecoder().decode(chunk))) told.resolve();
+        if (/working/i.test(new TextDecoder().decode(chunk))) hasWorked.resolve();
       };
       return new Response(answer.body.pipeThrough(new TransformStream({ transform })), answer);
     },
   });
   const sent = client.send('go');
   await running.promise;
-  await told.promise;
+  await hasWorked.promise;
   await new Promise(setImmediate);
   for (const socket of sockets) socket.destroy();
   while (server.agent.counters.streams > 0) await new Promise(setImmediate);
@@ -349,14 +339,14 @@ test('a task outlives refusals, 503s and a port that is closed for a while', asy
   assert.equal(asked.rpc.params.message.messageId, busy.rpc.params.message.messageId);
   asked.open().status('t', 'WORKING');
   await first;
-  const events = rest(stream);
+  const events = restOf(stream);
   refusals = 3;
   asked.destroy();
   (await agent.next('GetTask')).raw(503, 'text/plain', 'Soon');
   (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
   (await agent.next('SubscribeToTask')).raw(503, 'text/plain', 'Soon');
   (await agent.next('GetTask')).answer({ result: task('t', 'COMPLETED') });
-  assert.equal((await events).map(stateOf).at(-1), 'completed');
+  assert.equal((await events).map(stateOrKind).at(-1), 'completed');
 });
 
 /** What an agent answers that has too much to do: as JSON-RPC, and with a status of HTTP. */
@@ -407,7 +397,7 @@ test('when an agent stays out of reach, the error has the id of the task and wha
   t.after(() => agent.close());
   const client = createTaskClient(agent.url, { version: '1.0', limits: { outage: 1 } });
   const stream = await cut(agent, client);
-  const events = rest(stream);
+  const events = restOf(stream);
   (await agent.next('GetTask')).raw(503, 'text/plain', 'Away', { 'retry-after': '60' });
   await assert.rejects(events, ({ code, details }) => {
     assert.equal(code, 'DISCONNECTED');

@@ -53,17 +53,20 @@ for (const version of ['1.0', '0.3', 'gem']) {
           { grace: 60_000 },
         );
         const answer = await asked(cancel);
-        const told = {
+        const expected = {
           outcome,
           report: { applied: 12, remaining: 28 },
           progress: { message: 'page 12 of 40' },
         };
         assert.match(statusOf(answer).state, /canceled/i);
-        assert.deepEqual(metadataOf(answer), told);
-        assert.deepEqual(metadataOf((await events.rest()).at(-1)), told);
-        assert.deepEqual(metadataOf(await asked(get)), told);
+        assert.deepEqual(metadataOf(answer), expected);
+        assert.deepEqual(metadataOf((await events.rest()).at(-1)), expected);
+        assert.deepEqual(metadataOf(await asked(get)), expected);
         if (list && version === '1.0')
-          assert.deepEqual((await asked(list, {})).result.tasks[0].status.message.metadata, told);
+          assert.deepEqual(
+            (await asked(list, {})).result.tasks[0].status.message.metadata,
+            expected,
+          );
       });
 
       test(`one that had not returned in time is running, and who asks later is told that it has ${outcome}`, async (t) => {
@@ -288,13 +291,13 @@ describe('a client', () => {
 function played(execute, options) {
   const agent = createTaskServer({ card: { name: 'x' }, execute }, options);
   const { stream, message } = VERSIONS['1.0'];
-  let told = () => {};
+  let onTaskId = () => {};
   let status;
   const transport = {
     post({ result: { result } = {} }) {
       const { id, status: shown } = result?.task ?? result?.statusUpdate ?? {};
       status = shown ?? status;
-      if (id) told(id);
+      if (id) onTaskId(id);
     },
     close() {},
   };
@@ -303,7 +306,7 @@ function played(execute, options) {
     const request = { jsonrpc: '2.0', id: method, method, params };
     transport.onMessage({ type: 'a2a/request', stream: method, version: '1.0', request });
   };
-  const begun = new Promise((resolve) => (told = resolve));
+  const begun = new Promise((resolve) => (onTaskId = resolve));
   ask(stream, { message: message('go') });
   return { agent, ask, begun, last: () => status };
 }

@@ -9,7 +9,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { CARD, VERSIONS, ask, deferred, gist, open, servingUntilEnd } from './support/a2a.js';
+import { CARD, VERSIONS, ask, deferred, updateOf, open, servingUntilEnd } from './support/a2a.js';
 
 const URI = 'urn:abp-bridge:a2a:repeats';
 const served = servingUntilEnd();
@@ -41,16 +41,17 @@ for (const [version, names] of Object.entries(VERSIONS))
     const { id, status } = taskOf(await again);
     assert.equal(shown.id, id);
     assert.match(status.state, /completed/i);
-    assert.equal((await second.rest()).map(gist).at(-1), 'completed');
+    assert.equal((await second.rest()).map(updateOf).at(-1), 'completed');
     // Its task has ended, or asks for something: a stream shows that, and ends.
     const third = await open(url, names.stream, params, headers);
-    assert.deepEqual((await third.rest()).map(gist), ['task completed']);
+    assert.deepEqual((await third.rest()).map(updateOf), ['task completed']);
     const question = { message: names.message('ask me') };
     await ask(url, names.send, question, headers);
     assert.match(taskOf(await ask(url, names.send, question, headers)).status.state, /input/i);
-    assert.deepEqual((await (await open(url, names.stream, question, headers)).rest()).map(gist), [
-      'task input-required',
-    ]);
+    assert.deepEqual(
+      (await (await open(url, names.stream, question, headers)).rest()).map(updateOf),
+      ['task input-required'],
+    );
     assert.equal(runs, 2);
   });
 
@@ -196,8 +197,8 @@ const others = (names) => {
 for (const [version, names] of Object.entries(VERSIONS))
   for (const what of Object.keys(others(names)))
     test(`${version}: ${what} under the id of a message before is refused, and does nothing`, async () => {
-      const did = [];
-      const { url } = await served(({ message }) => void did.push(message));
+      const executed = [];
+      const { url } = await served(({ message }) => void executed.push(message));
       const headers = declaring(names);
       const message = names.message('go');
       const first = taskOf(await ask(url, names.send, { message }, headers));
@@ -213,7 +214,7 @@ for (const [version, names] of Object.entries(VERSIONS))
       stream.leave();
       const again = Object.fromEntries(Object.entries(message).reverse());
       assert.deepEqual(taskOf(await ask(url, names.send, { message: again }, headers)), first);
-      assert.equal(did.length, 1);
+      assert.equal(executed.length, 1);
     });
 
 test('HTTP+JSON: the refusal is a status, with the field in its details', async () => {
@@ -238,8 +239,8 @@ test('HTTP+JSON: the refusal is a status, with the field in its details', async 
 });
 
 test('metadata of the request are of what is asked, how it is answered is not', async () => {
-  const did = [];
-  const { url } = await served(({ request }) => void did.push(request.metadata));
+  const executed = [];
+  const { url } = await served(({ request }) => void executed.push(request.metadata));
   const names = VERSIONS['1.0'];
   const message = names.message('go');
   const send = (more) => ask(url, names.send, { message, ...more }, declaring(names));
@@ -247,14 +248,14 @@ test('metadata of the request are of what is asked, how it is answered is not', 
   assert.equal((await send({ metadata: { dry: false } })).error.message, REUSED);
   const configuration = { returnImmediately: true, historyLength: 1 };
   assert.equal(taskOf(await send({ metadata: { dry: true }, configuration })).id, first.id);
-  assert.deepEqual(did, [{ dry: true }]);
+  assert.deepEqual(executed, [{ dry: true }]);
 });
 
 for (const [version, names] of Object.entries(VERSIONS))
   test(`${version}: an answer to one task under the id of a message to another is refused`, async () => {
-    const did = [];
+    const executed = [];
     const { url } = await served(({ message, task, emitStatus }) => {
-      did.push(`${task.history.length} ${message.parts[0].text}`);
+      executed.push(`${task.history.length} ${message.parts[0].text}`);
       if (task.history.length === 1) emitStatus('input-required', 'And?');
     });
     const headers = declaring(names);
@@ -278,7 +279,7 @@ for (const [version, names] of Object.entries(VERSIONS))
     );
     // Nor does the id of a message that began a task answer one.
     assert.equal(taskOf(await send(...to(one))).id, one.id);
-    assert.deepEqual(did, ['1 a', '1 b', '3 yes', '3 yes']);
+    assert.deepEqual(executed, ['1 a', '1 b', '3 yes', '3 yes']);
   });
 
 test('another message is refused at once, however far the one before is', async () => {
@@ -310,9 +311,9 @@ test('another message is refused at once, however far the one before is', async 
 });
 
 test('strangers neither find nor block the ids of others', async () => {
-  const did = [];
+  const executed = [];
   const { agent } = await served(({ message, request }) => {
-    did.push([request.user?.name, request.tenant, message.parts[0].text]);
+    executed.push([request.user?.name, request.tenant, message.parts[0].text]);
   });
   const names = VERSIONS['1.0'];
   // More than fits into a key as it is: the claims of a token, say.
@@ -337,7 +338,7 @@ test('strangers neither find nor block the ids of others', async () => {
   assert.equal(new Set(ids).size, 3);
   assert.equal(await send('for ann', 'ann'), ids[0]);
   assert.equal(await send('for bob', 'ann'), REUSED);
-  assert.deepEqual(did, [
+  assert.deepEqual(executed, [
     ['ann', undefined, 'for ann'],
     ['bob', undefined, 'for bob'],
     ['ann', 'elsewhere', 'for ann'],
@@ -345,8 +346,8 @@ test('strangers neither find nor block the ids of others', async () => {
 });
 
 test('what is changed after it was given is sent again as it was', async () => {
-  const did = [];
-  const { url } = await served(({ message }) => void did.push(message.parts[0].data));
+  const executed = [];
+  const { url } = await served(({ message }) => void executed.push(message.parts[0].data));
   const { lossy, sent } = losing(1);
   const data = { amount: 1 };
   const client = createTaskClient(url, {
@@ -358,7 +359,7 @@ test('what is changed after it was given is sent again as it was', async () => {
     },
   });
   assert.equal((await client.send({ parts: [{ data }] })).status.state, 'completed');
-  assert.deepEqual([did, sent.length], [[{ amount: 1 }], 2]);
+  assert.deepEqual([executed, sent.length], [[{ amount: 1 }], 2]);
 });
 
 // --- Clients that do not know of it --------------------------------------------------------------

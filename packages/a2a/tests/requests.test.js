@@ -1,101 +1,133 @@
-// Requests that must be refused, tenants, and what a reader is told.
+// Requests that are refused: what is wrong with them, who sends them, and to which host.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
-import { test } from 'node:test';
-import { AbpError } from 'abp-bridge';
+import { test, describe } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import {
-  CARD,
-  VERSIONS,
-  ask,
-  deferred,
-  open,
-  plainState,
-  post,
-  servingUntilEnd,
-} from './support/a2a.js';
+import { CARD, VERSIONS, ask, updateOf, post, servingUntilEnd } from './support/a2a.js';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { stepwise, beginTask } from './support/stepwise.js';
 
 const served = servingUntilEnd();
+
 const names = VERSIONS['1.0'];
-const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 
-test('the client takes what the agent sends by default: an image of two megabytes', async () => {
-  const raw = 'A'.repeat(2 << 20);
-  const { url } = await served((ctx) => ctx.emitArtifact({ parts: [{ raw }] }));
-  const { artifacts } = await createTaskClient(url).send('go');
-  assert.equal(artifacts[0].parts[0].raw.length, raw.length);
-});
-
-for (const protocolBinding of ['JSONRPC', 'HTTP+JSON'])
-  test(`${protocolBinding}: the client names its tenant in each request, and tenants do not see each other's tasks`, async () => {
-    const seen = [];
-    const execute = (ctx) => void seen.push(ctx.request.tenant);
-    const card = (tenant) => ({
-      ...CARD,
-      supportedInterfaces: [{ protocolBinding, protocolVersion: '1.0', tenant }],
-    });
-    const supportedInterfaces = ['a', 'b'].flatMap((tenant) => card(tenant).supportedInterfaces);
-    const { url } = await served(execute, {}, { ...CARD, supportedInterfaces });
-    const clientOf = (tenant) =>
-      createTaskClient(url, {
-        fetch: (to, init) =>
-          String(to).endsWith('agent-card.json')
-            ? Promise.resolve(
-                Response.json({
-                  ...card(tenant),
-                  supportedInterfaces: card(tenant).supportedInterfaces.map((one) => ({
-                    ...one,
-                    url,
-                  })),
-                  capabilities: { streaming: true },
-                }),
-              )
-            : fetch(to, init),
-      });
-    const [a, b] = ['a', 'b'].map(clientOf);
-    const { id } = await a.send('go');
-    assert.deepEqual(seen, ['a']);
-    assert.equal((await a.get(id)).id, id);
-    assert.equal((await a.list()).tasks.length, 1);
-    assert.equal((await b.list()).tasks.length, 0);
-    for (const request of [() => b.get(id), () => b.cancel(id), () => b.resubscribe(id).next()])
-      await assert.rejects(request, { code: 'TASK_NOT_FOUND' });
-    await assert.rejects(b.send({ taskId: id, parts: [{ text: 'x' }] }), {
-      code: 'TASK_NOT_FOUND',
-    });
+describe('a malformed request', () => {
+  test('is answered with the error of its fault', async () => {
+    const { url } = await served(() => {});
+    for (const [code, body, headers] of [
+      [-32700, '{'],
+      [-32700, '', {}],
+      [-32600, '[]'],
+      [-32600, 'null'],
+      [-32600, '"x"'],
+      [-32600, '{"method":"tasks/get"}'],
+      [-32600, '{"jsonrpc":"2.0","id":1}'],
+      [-32600, '{"jsonrpc":"2.0","id":{},"method":"tasks/get","params":{}}'],
+      [-32602, '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":[]}'],
+      [-32602, '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":"x"}'],
+      [-32601, '{"jsonrpc":"2.0","id":1,"method":"constructor","params":{}}'],
+      [-32601, '{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}'],
+      [
+        -32009,
+        '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}',
+        { 'a2a-version': '7' },
+      ],
+      [-32005, '{}', { 'content-type': 'text/plain' }],
+      [-32005, '{}', { 'content-encoding': 'gzip' }],
+      [-32600, '{}', { 'a2a-version': '1.0' }],
+      [-32001, '{"jsonrpc":"2.0","method":"tasks/cancel","params":{"id":"x"}}'],
+      [-32602, '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}'],
+      [
+        -32602,
+        '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"parts":[]}}}',
+      ],
+      [
+        -32602,
+        '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"x"}}}',
+      ],
+      [-32003, '{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotification/set","params":{}}'],
+      [-32003, '{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotificationConfig/set","params":{}}'],
+      [-32003, '{"jsonrpc":"2.0","id":1,"method":"CreateTaskPushNotificationConfig","params":{}}'],
+      [-32004, '{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}'],
+      [-32004, '{"jsonrpc":"2.0","id":1,"method":"GetExtendedAgentCard"}'],
+      [
+        -32602,
+        `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":${'['.repeat(9000)}${']'.repeat(9000)}}`,
+      ],
+      [
+        -32602,
+        `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"x","parts":[],"metadata":${'{"a":'.repeat(9000)}1${'}'.repeat(9000)}}}}`,
+      ],
+    ]) {
+      const response = await post(url, body, headers);
+      const answer = await response.json();
+      assert.deepEqual([response.status, answer.jsonrpc], [200, '2.0']);
+      assert.ok('id' in answer);
+      assert.equal(typeof answer.error.message, 'string');
+      assert.equal(answer.error.code, code, body.slice(0, 100));
+    }
   });
 
-test("an executor's exception is reported at home; the client reads an AbpError's message or a general one", async (t) => {
-  const reported = [];
-  t.mock.method(console, 'error', (...args) => reported.push(args.at(-1)));
-  const secret = new Error('password of the database: x');
-  for (const [thrown, text] of [
-    [secret, 'The agent failed to execute the task'],
-    [new AbpError('OPERATION_FAILED', 'No such city'), 'No such city'],
-    [{ code: 'NO_CITY', message: 'No such city' }, 'No such city'],
-  ]) {
-    const { url } = await served(() => Promise.reject(thrown));
-    const { status } = await createTaskClient(url).send('go');
-    assert.equal(status.state, 'failed');
-    assert.equal(status.message.parts[0].text, text);
-  }
-  assert.deepEqual(reported, [secret]);
+  test('that has __proto__ is data', async () => {
+    const { url } = await served((ctx) => {
+      ctx.emitArtifact({ artifactId: '__proto__', parts: ctx.message.parts });
+    });
+    const body =
+      '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"__proto__":{"message":{"taskId":"x"}},' +
+      '"message":{"__proto__":{"taskId":"x"},"messageId":"m","role":"ROLE_USER","metadata":{"__proto__":{"a":1}},' +
+      '"parts":[{"data":{"__proto__":{"polluted":true}}}]}}}';
+    const text = await (await post(url, body)).text();
+    const { task } = JSON.parse(text).result;
+    assert.match(text, /"__proto__":\{"polluted":true\}/);
+    assert.equal(task.artifacts[0].artifactId, '__proto__');
+    assert.notEqual(task.id, 'x');
+    assert.equal({}.polluted, undefined);
+    const inherited =
+      '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"__proto__":{"id":"x"}}}';
+    assert.equal((await (await post(url, inherited)).json()).error.code, -32602);
+  });
+
+  test('of 100 MB is refused before it has arrived, in bounded memory', async () => {
+    const { http } = await served(() => {});
+    for (const head of ['Content-Length: 104857600', 'Transfer-Encoding: chunked']) {
+      const socket = connect(http.address().port, '127.0.0.1');
+      socket.on('error', () => {});
+      const before = process.memoryUsage.rss();
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${head}\r\n\r\n`,
+      );
+      const piece = 'x'.repeat(1 << 20);
+      const chunk = `100000\r\n${piece}\r\n`;
+      let text = '';
+      socket.setEncoding('utf8').on('data', (data) => (text += data));
+      let sent = 0;
+      // Where its length says enough, none of it need come.
+      const announced = head.startsWith('Content-Length');
+      for (; !announced && sent < 100 && !text.includes('\r\n\r\n'); sent++) {
+        if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), once(socket, 'data')]);
+        await new Promise(setImmediate);
+      }
+      assert.ok(sent < 50, `${sent} MB were taken before the answer`);
+      while (!text.includes('}}')) await once(socket, 'data');
+      assert.match(text, /^HTTP\/1.1 413 /);
+      assert.equal(JSON.parse(/\{.*\}/.exec(text)[0]).error.code, -32600);
+      assert.ok(process.memoryUsage.rss() - before < 64 << 20);
+      socket.destroy();
+    }
+  });
 });
 
-test('0.3: message/send waits unless `blocking` is false', async () => {
-  const { send, message } = VERSIONS['0.3'];
-  const gate = deferred();
-  const { url } = await served(
-    ({ message: { parts } }) => parts[0].text === 'long' && gate.promise,
-  );
-  for (const configuration of [undefined, {}, { acceptedOutputModes: ['text/plain'] }])
-    assert.equal(
-      stateOf(await ask(url, send, { message: message('go'), configuration })),
-      'completed',
-    );
-  const params = { message: message('long'), configuration: { blocking: false } };
-  assert.notEqual(stateOf(await ask(url, send, params)), 'completed');
-  gate.resolve();
+test('a message to a task that works, or to an unknown one, is refused', async () => {
+  const script = stepwise();
+  const { url } = await served(script.execute);
+  const { id, run, stream } = await beginTask(url, script, '1.0');
+  const send = (message) => ask(url, names.send, { message }, names.headers);
+  assert.equal((await send({ ...names.message('more'), taskId: id })).error.code, -32004);
+  assert.equal((await send({ ...names.message('more'), taskId: 'x' })).error.code, -32001);
+  run.gate.resolve();
+  assert.deepEqual((await stream.rest()).map(updateOf), ['completed']);
+  assert.equal(run.ctx.task.history.length, 1);
 });
 
 test('a push configuration in a message is refused like any other', async () => {
@@ -108,25 +140,10 @@ test('a push configuration in a message is refused like any other', async () => 
   assert.equal(agent.counters.finished, 0);
 });
 
-test('what is not JSON-RPC is -32600 in every version, and a mistyped path of HTTP+JSON is 404', async () => {
+test('a mistyped path of HTTP+JSON is answered with 404', async () => {
   const { url } = await served(() => {});
-  for (const { headers } of Object.values(VERSIONS)) {
-    const answer = await post(url, JSON.stringify({ id: 1, method: 'GetTask' }), headers);
-    assert.equal((await answer.json()).error.code, -32600);
-  }
   for (const path of ['message:sned', 'tasks/t:cancle'])
     assert.equal((await post(url + path, '{}', names.headers)).status, 404);
-});
-
-test('a stream says that nothing may transform it', async () => {
-  const { url } = await served(() => {});
-  const { headers } = await open(
-    url,
-    names.stream,
-    { message: names.message('go') },
-    names.headers,
-  );
-  assert.match(headers['cache-control'], /no-transform/);
 });
 
 test('where origins are listed, a page of another one is refused before anything happens', async () => {
@@ -232,50 +249,4 @@ test('wrong options throw where they are given', async () => {
   }
   assert.throws(() => client.resubscribe(5), { code: 'INVALID_PARAMS' });
   assert.throws(() => client.resubscribe('t', { signal: 5 }), { code: 'INVALID_PARAMS' });
-});
-
-test('with an endless grace a cancel waits for its executor, and with an endless timeout a client for its agent', async () => {
-  const gate = deferred();
-  const { url } = await served(() => gate.promise, { grace: Infinity });
-  const client = createTaskClient(url, { limits: { timeout: Infinity, grace: Infinity } });
-  const { id } = await client.send('go', { configuration: { returnImmediately: true } });
-  const cancelled = client.cancel(id);
-  // Its executor is told before the cancel is answered.
-  assert.equal((await client.get(id)).status.state, 'working');
-  gate.resolve();
-  assert.equal((await cancelled).status.state, 'canceled');
-});
-
-test('a long event is in memory once, however many wait for it', async () => {
-  const gate = deferred();
-  const text = 'x'.repeat(10_000);
-  const { agent } = await served(async (ctx) => {
-    await gate.promise;
-    ctx.emitArtifact({ artifactId: 'a', parts: [{ text }] });
-  });
-  const streamOf = async (id, method, params) => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
-    const headers = { 'content-type': 'application/json', ...names.headers };
-    const asked = new Request('http://agent.example/', { method: 'POST', headers, body });
-    return (await agent.fetch(asked)).body.getReader();
-  };
-  const first = await streamOf(1, names.stream, { message: names.message('go') });
-  const { value } = await first.read();
-  const { id } = JSON.parse(new TextDecoder().decode(value).slice('data: '.length)).result.task;
-  const second = await streamOf('two', names.resubscribe, { id });
-  gate.resolve();
-  const read = async (reader) => {
-    let all = '';
-    let long;
-    for (let next; !(next = await reader.read()).done;) {
-      all += new TextDecoder().decode(next.value);
-      if (next.value.length > text.length) long = next.value;
-    }
-    const frames = all.trim().split('\n\n');
-    return [long, frames.map((frame) => JSON.parse(frame.slice('data: '.length)))];
-  };
-  const [[a, [, ofFirst]], [b, ofSecond]] = await Promise.all([read(first), read(second)]);
-  assert.equal(a, b);
-  assert.equal(ofFirst.result.artifactUpdate.artifact.parts[0].text, text);
-  assert.deepEqual([ofFirst.id, ofSecond[0].id], [1, 'two']);
 });

@@ -9,14 +9,15 @@ import {
   ask,
   deferred,
   exchange,
-  gist,
+  updateOf,
   open,
-  plainState,
   servingUntilEnd,
+  stateOf,
 } from './support/a2a.js';
+import { stepwise, beginTask, askAbout } from './support/stepwise.js';
 
 const served = servingUntilEnd();
-const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
+const names = VERSIONS['1.0'];
 
 /** Asks once, and answers with what it was told. */
 const asksOnce = ({ message, emitStatus, emitArtifact }) => {
@@ -32,24 +33,24 @@ describe('a task that waits for input', () => {
       const params = { message: names.message('go') };
       const stream = await open(url, names.stream, params, names.headers);
       const asks = (await stream.rest()).at(-1);
-      assert.equal(gist(asks), 'input-required');
+      assert.equal(updateOf(asks), 'input-required');
       // Only 0.3 says in its frames that a stream ends; what the gem calls final is the end of the
       // task.
       assert.equal(asks.result.final, { '1.0': undefined, 0.3: true, gem: false }[version]);
       const { taskId: id } = asks.result.statusUpdate ?? asks.result;
       const again = await open(url, names.resubscribe, { id }, names.headers);
       if (version === '1.0') {
-        assert.equal(gist(await again.next()), 'task input-required');
+        assert.equal(updateOf(await again.next()), 'task input-required');
         const message = { ...names.message('this one'), taskId: id };
         await ask(url, names.send, { message }, names.headers);
-        assert.deepEqual((await again.rest()).map(gist), [
+        assert.deepEqual((await again.rest()).map(updateOf), [
           'working',
           'artifact answer',
           'completed',
         ]);
         return;
       }
-      assert.deepEqual((await again.rest()).map(gist), ['task input-required']);
+      assert.deepEqual((await again.rest()).map(updateOf), ['task input-required']);
       assert.equal(agent.counters.streams, 0);
       assert.equal(stateOf(await ask(url, names.get, { id }, names.headers)), 'input-required');
     });
@@ -63,7 +64,7 @@ describe('a task that waits for input', () => {
     const finals = [];
     while (finals.length < 2) {
       const frame = await stream.next();
-      if (gist(frame) !== 'task submitted') finals.push([gist(frame), frame.result.final]);
+      if (updateOf(frame) !== 'task submitted') finals.push([updateOf(frame), frame.result.final]);
     }
     assert.deepEqual(finals, [
       ['working', false],
@@ -105,7 +106,7 @@ describe('a task that waits for input', () => {
       const params = { id: asks.id, message: names.message('that') };
       if (streams) {
         const frames = await (await open(url, names.stream, params)).rest();
-        assert.deepEqual(frames.map(gist), ['working', 'artifact answer', 'completed']);
+        assert.deepEqual(frames.map(updateOf), ['working', 'artifact answer', 'completed']);
         assert.equal(frames[0].result.taskId, asks.id);
       } else {
         const { result } = await ask(url, names.send, params);
@@ -144,7 +145,6 @@ function narrow(maxLength) {
 }
 
 describe('a reader whose transport cannot send what it is told', () => {
-  const names = VERSIONS['1.0'];
   const begun = async () => {
     const running = deferred();
     const gate = deferred();
@@ -170,7 +170,7 @@ describe('a reader whose transport cannot send what it is told', () => {
   const frames = ({ posted }) =>
     posted
       .filter(({ type, stream, result }) => type === 'a2a/result' && stream === 1 && result.result)
-      .map(({ result }) => gist(result));
+      .map(({ result }) => updateOf(result));
 
   test('hears why, its stream ends, and the other readers are told all', async () => {
     const { agent, ctx, gate, readers } = await begun();
@@ -290,8 +290,8 @@ test('a long event that is on its way is a sign of life: its reader is not cut o
   void agent.handle(request, response);
   await running.promise;
   while (!response.written.length) await new Promise(setImmediate);
-  const told = response.written.splice(0).length;
-  assert.ok(told > 0);
+  const writes = response.written.splice(0).length;
+  assert.ok(writes > 0);
   response.writableLength = 1500;
   t.mock.timers.tick(1000);
   assert.deepEqual([response.written, response.cut], [[], false]);
@@ -345,4 +345,62 @@ describe('what structured clone carries and JSON does not', () => {
     await assert.rejects(first, { code: 'TOO_LARGE' });
     assert.equal(transport.posted.at(-1).type, 'a2a/leave');
   });
+});
+
+describe('readers', () => {
+  test('one that leaves cancels nothing, and leaves nothing behind', async () => {
+    const script = stepwise();
+    const { url, agent } = await served(script.execute);
+    const { id, run, stream } = await beginTask(url, script, '1.0');
+    assert.equal(agent.counters.streams, 1);
+    stream.leave();
+    while (agent.counters.streams) await new Promise(setImmediate);
+    assert.equal(run.ctx.signal.aborted, false);
+    run.ctx.emitArtifact({ artifactId: 'unseen', parts: [] });
+    run.gate.resolve();
+    await run.returned.promise;
+    const { result } = await askAbout(url, names, 'get', id);
+    assert.equal(stateOf({ result }), 'completed');
+    assert.equal(result.artifacts.length, 1);
+  });
+
+  test('one that does not read is disconnected, and the task and its other readers go on', async () => {
+    const script = stepwise();
+    const { url, agent } = await served(script.execute, { maxUnread: 1 << 20 });
+    const { id, run, stream: slow } = await beginTask(url, script, '1.0');
+    slow.response.pause();
+    const other = await open(url, names.resubscribe, { id }, names.headers);
+    await other.next();
+    const text = 'x'.repeat(1 << 18);
+    let emitted = 0;
+    for (; agent.counters.streams > 1; emitted++) {
+      assert.ok(emitted < 400, 'the slow reader is still served');
+      run.ctx.emitArtifact({ artifactId: 'log', parts: [{ text }] });
+      await other.next();
+    }
+    run.gate.resolve();
+    assert.deepEqual((await other.rest()).map(updateOf), ['completed']);
+    assert.equal(stateOf(await askAbout(url, names, 'get', id)), 'completed');
+  });
+
+  test('one whose stream is silent receives a comment every keepAlive ms', async () => {
+    const script = stepwise();
+    const { url } = await served(script.execute, { keepAlive: 5 });
+    const { run, stream } = await beginTask(url, script, '1.0');
+    const rest = stream.rest();
+    while (stream.comments < 2) await new Promise(setImmediate);
+    run.gate.resolve();
+    assert.deepEqual((await rest).map(updateOf), ['completed']);
+  });
+});
+
+test('a stream has cache-control: no-transform', async () => {
+  const { url } = await served(() => {});
+  const { headers } = await open(
+    url,
+    names.stream,
+    { message: names.message('go') },
+    names.headers,
+  );
+  assert.match(headers['cache-control'], /no-transform/);
 });

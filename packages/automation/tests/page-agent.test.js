@@ -122,12 +122,12 @@ for (const grace of [100, 100_000])
     const client = await connectPage(page({ abp }), { agent: AGENT, limits: { grace } });
     t.after(() => client.close());
     const clock = useClock(t);
-    let told;
-    const result = client.call('a', {}, { callId: 'c' }).then((response) => (told = response));
+    let response;
+    const result = client.call('a', {}, { callId: 'c' }).then((value) => (response = value));
     void client.cancel('c');
     while (!isAsked) await turns();
-    for (; !told; clock.advance(grace / 10)) await turns();
-    assert.deepEqual([(await result).cancelled, told.metadata.outcome], [true, 'running']);
+    for (; !response; clock.advance(grace / 10)) await turns();
+    assert.deepEqual([(await result).cancelled, response.metadata.outcome], [true, 'running']);
   });
 
 for (const method of ['evaluateOnNewDocument', 'addInitScript']) {

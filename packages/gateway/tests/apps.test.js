@@ -109,9 +109,9 @@ test('a hostile app: colliding names, a megabyte of description, and renames in 
 
 test('an app that says more of itself than 8 MiB is told so', async () => {
   const url = site.url({ name: 'endless', hostile: 9_000_000 });
-  const told = /longer than limits.* may have at most 8388608 bytes: shorten its descriptions/;
+  const tooLong = /longer than limits.* may have at most 8388608 bytes: shorten its descriptions/;
   const said = await withTimeFor(
-    told,
+    tooLong,
     async (seconds) => {
       const args = ['list', url, '--temporary', '--connect-timeout', seconds];
       const { code, stderr } = await runGateway(args);
@@ -120,7 +120,7 @@ test('an app that says more of itself than 8 MiB is told so', async () => {
     },
     4,
   );
-  assert.match(said, told);
+  assert.match(said, tooLong);
 });
 
 test('text beyond the limit is a file, with its beginning in the message', async () => {

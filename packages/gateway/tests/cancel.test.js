@@ -1,5 +1,4 @@
-// Cancels by each of their ways, and clients, pages and browsers that go away: the handler's own
-// log is the proof.
+// Cancels in each way, and clients and browsers that go away. The log of the handlers is the proof.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -35,10 +34,34 @@ async function begin(raw, tool, pattern) {
   return { id, from };
 }
 
-for (const modern of [false, true]) {
-  describe(modern ? 'MCP 2026-07-28' : 'MCP 2025-11-25', () => {
-    test('after notifications/cancelled nothing more is written that names the request', async () => {
-      const raw = await start({ modern });
+/** Each way in which a client may leave, and the reason that the handler receives. */
+const LEAVING = {
+  'the end of stdin': [(child) => child.stdin.end(), /: the client disconnected$/],
+  SIGINT: [(child) => child.kill('SIGINT'), /: the gateway was ended by SIGINT$/],
+  SIGTERM: [(child) => child.kill('SIGTERM'), /: the gateway was ended by SIGTERM$/],
+};
+
+/** Ends a gateway in the midst of a call, and waits until its browser has ended. */
+async function leave(raw, way) {
+  const [act, reason] = LEAVING[way];
+  const { from } = await begin(raw, 'work_hang', /hang started/);
+  const browsers = descendants(raw.child.pid);
+  assert.ok(browsers.length);
+  act(raw.child);
+  assert.match(await site.logged(/hang aborted/, from), reason);
+  assert.deepEqual(await raw.closed, [0, null]);
+  await ended(browsers);
+}
+
+for (const [version, way] of [
+  ['2025-11-25', 'the end of stdin'],
+  ['2026-07-28', 'SIGTERM'],
+]) {
+  describe(`MCP ${version}`, () => {
+    let raw;
+    before(async () => (raw = await start({ modern: version === '2026-07-28' })));
+
+    test('after notifications/cancelled no message names the request', async () => {
       const { id, from } = await begin(raw, 'work_deaf', /deaf started/);
       await raw.seen((message) => names(message, id));
       raw.cancel(id, 'changed my mind');
@@ -46,63 +69,43 @@ for (const modern of [false, true]) {
       // What is read after an answer to this was written after the cancel was read.
       await raw.request('resources/list');
       const mark = raw.messages.length;
-      // The handler hears nothing and reports on for two seconds; the call's end is this side's,
-      // not its.
+      // The handler ignores its signal and reports on for two seconds.
       await raw.answerTo(raw.call('work_slow', { ms: 2500 }));
       assert.deepEqual(
         raw.messages.slice(mark).filter((message) => names(message, id)),
         [],
       );
-      raw.child.stdin.end();
-      await raw.closed;
     });
 
-    for (const [way, leave, reason] of [
-      ['the end of stdin', (child) => child.stdin.end(), /: the client disconnected$/],
-      ['SIGINT', (child) => child.kill('SIGINT'), /: the gateway was ended by SIGINT$/],
-      ['SIGTERM', (child) => child.kill('SIGTERM'), /: the gateway was ended by SIGTERM$/],
-    ]) {
-      test(`${way} cancels what runs, ends the browser, and exits with 0`, async () => {
-        const raw = await start({ modern });
-        const { from } = await begin(raw, 'work_hang', /hang started/);
-        const browsers = descendants(raw.child.pid);
-        assert.ok(browsers.length);
-        leave(raw.child);
-        assert.match(await site.logged(/hang aborted/, from), reason);
-        assert.deepEqual(await raw.closed, [0, null]);
-        await ended(browsers);
-      });
-    }
+    test(`${way} cancels running calls, ends the browser, and exits with 0`, () => leave(raw, way));
   });
 }
 
-test('a stream that was stopped says so, and one that was done that it was', async () => {
+test('SIGINT cancels running calls, ends the browser, and exits with 0', async () =>
+  leave(await start(), 'SIGINT'));
+
+test('a stopped stream has its outcome, and so has one of more chunks than the gateway keeps', async () => {
   const raw = await startRaw(['mcp', site.url(), '--temporary', '--patience', '0.2']);
+  const handleOf = async (source) => {
+    const { result } = await raw.answerTo(raw.call('work_source', { source }));
+    return result._meta['abp-bridge/call'].handle;
+  };
   for (const [source, { outcome }] of Object.entries(SOURCES)) {
     const from = site.lines.length;
-    const { result } = await raw.answerTo(raw.call('work_source', { source }));
-    const { handle } = result._meta['abp-bridge/call'];
+    const handle = await handleOf(source);
     await site.logged(/source started/, from);
     const cancelled = await raw.ended('call_cancel', handle);
     // An error that says no more is that of a call that failed.
-    const told = cancelled._meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
-    assert.deepEqual([source, cancelled.isError, told], [source, true, { outcome }]);
+    const reported = cancelled._meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
+    assert.deepEqual([source, cancelled.isError, reported], [source, true, { outcome }]);
   }
-  raw.child.stdin.end();
-  await raw.closed;
-});
-
-test('a stream of more than the gateway keeps is stopped, and says so', async () => {
-  // A busy machine may take longer for so many than the gateway waits before it hands a call over.
-  const raw = await startRaw(['mcp', site.url(), '--temporary', '--patience', '600']);
-  const { result } = await raw.answerTo(
-    raw.call('work_source', { source: 'a generator that never ends' }),
-  );
+  const endless = await handleOf('a generator that never ends');
+  const { content, _meta } = await raw.ended('call_wait', endless);
   assert.match(
-    result.content[0].text,
+    content[0].text,
     /^OPERATION_FAILED: The app streamed more than the gateway keeps: 65536 chunks\nIt stopped/,
   );
-  assert.deepEqual(result._meta['abp-bridge/outcome'], { outcome: 'stopped' });
+  assert.deepEqual(_meta['abp-bridge/outcome'], { outcome: 'stopped' });
   raw.child.stdin.end();
   await raw.closed;
 });
@@ -117,19 +120,6 @@ test('a client that is killed in the midst of a call leaves no gateway and no br
   client.kill('SIGKILL');
   assert.match(await site.logged(/hang aborted/, from), /: the client disconnected$/);
   await ended(left);
-});
-
-test('a client that sends more at once than is read is left, as if it had gone', async () => {
-  const raw = await start();
-  const { from } = await begin(raw, 'work_hang', /hang started/);
-  const browsers = descendants(raw.child.pid);
-  // The pipe is closed before all of it is written.
-  raw.child.stdin.on('error', () => {});
-  raw.call('text_echo', { text: 'x'.repeat(11 << 20) });
-  assert.match(await site.logged(/hang aborted/, from), /: the client disconnected$/);
-  assert.deepEqual(await raw.closed, [0, null]);
-  assert.match(raw.stderr, /exceeded maximum size of \d+ bytes/);
-  await ended(browsers);
 });
 
 test('a gateway that is killed leaves no browser, and its temporary profile no longer than until the next', async (t) => {
@@ -148,21 +138,35 @@ test('a gateway that is killed leaves no browser, and its temporary profile no l
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a browser that is killed in the midst of a call settles it as DISCONNECTED, and another serves the next', async () => {
-  const raw = await start();
-  const { id } = await begin(raw, 'work_hang', /hang started/);
-  const [browser] = descendants(raw.child.pid);
-  process.kill(browser, 'SIGKILL');
-  const { result } = await raw.answerTo(id);
-  assert.match(
-    result.content[0].text,
-    /^DISCONNECTED: .*\nWhether its work was done is not known; .* find out before you call it again\.$/,
-  );
-  assert.deepEqual(result._meta['abp-bridge/outcome'], { outcome: 'unknown' });
-  const again = await raw.answerTo(raw.call('number_add', { a: 20, b: 22 }));
-  assert.equal(again.result.content[0].text, '42');
-  raw.child.stdin.end();
-  await raw.closed;
+describe('one gateway', () => {
+  let raw;
+  before(async () => (raw = await start()));
+
+  test('a browser that is killed in a call settles it as DISCONNECTED, and another serves the next', async () => {
+    const { id } = await begin(raw, 'work_hang', /hang started/);
+    const [browser] = descendants(raw.child.pid);
+    process.kill(browser, 'SIGKILL');
+    const { result } = await raw.answerTo(id);
+    assert.match(
+      result.content[0].text,
+      /^DISCONNECTED: .*\nWhether its work was done is not known; .* find out before you call it again\.$/,
+    );
+    assert.deepEqual(result._meta['abp-bridge/outcome'], { outcome: 'unknown' });
+    const again = await raw.answerTo(raw.call('number_add', { a: 20, b: 22 }));
+    assert.equal(again.result.content[0].text, '42');
+  });
+
+  test('a client that sends more at once than is read is left, as if it had gone', async () => {
+    const { from } = await begin(raw, 'work_hang', /hang started/);
+    const browsers = descendants(raw.child.pid);
+    // The pipe is closed before all of it is written.
+    raw.child.stdin.on('error', () => {});
+    raw.call('text_echo', { text: 'x'.repeat(11 << 20) });
+    assert.match(await site.logged(/hang aborted/, from), /: the client disconnected$/);
+    assert.deepEqual(await raw.closed, [0, null]);
+    assert.match(raw.stderr, /exceeded maximum size of \d+ bytes/);
+    await ended(browsers);
+  });
 });
 
 describe('over HTTP', () => {

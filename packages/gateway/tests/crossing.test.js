@@ -164,9 +164,9 @@ test('official client 2.x modern over HTTP, on a slow line: a response that it g
   expire();
   await assert.rejects(call, /timed out/i);
   proxy.pass();
-  let told = [];
-  while (!told.length) told = outcomes(await callTool(mcp, 'work_pays', { order: 2 }, meta));
-  assert.deepEqual(told, FINISHED);
+  let earlier = [];
+  while (!earlier.length) earlier = outcomes(await callTool(mcp, 'work_pays', { order: 2 }, meta));
+  assert.deepEqual(earlier, FINISHED);
   const repeat = await callTool(mcp, 'work_pays', { order: 1 }, meta);
   assert.equal(repeat._meta[REPEATS].outcome, 'finished');
 });
@@ -215,12 +215,12 @@ for (const modern of [true, false])
     await once(response, 'end');
     socket.resetAndDestroy();
     // When the gateway hears of it, is the system's to say.
-    let told = [];
-    while (!told.length) {
+    let earlier = [];
+    while (!earlier.length) {
       const said = await (await postTo(url, TOKEN, message(2), headers)).text();
-      told = outcomes(JSON.parse(/^data: (.+)$/m.exec(said)?.[1] ?? said).result);
+      earlier = outcomes(JSON.parse(/^data: (.+)$/m.exec(said)?.[1] ?? said).result);
     }
-    assert.deepEqual(told, FINISHED);
+    assert.deepEqual(earlier, FINISHED);
   });
 
 for (const modern of [false, true])

@@ -137,7 +137,7 @@ const callTool = ({ client, kind }, name, args, _meta, options) =>
     ? client.callTool({ name, arguments: args, _meta }, undefined, options)
     : client.callTool({ name, arguments: args, _meta }, options);
 /** What the next result tells, and the sentences that say it. */
-async function told(mcp, meta) {
+async function nextResult(mcp, meta) {
   const result = await callTool(mcp, 'text_echo', { text: 'hello' }, meta);
   assert.deepEqual(result.structuredContent, { text: 'hello' });
   assert.equal(result.content[0].text, '{"text":"hello"}');
@@ -145,9 +145,9 @@ async function told(mcp, meta) {
   return { calls, more, text: result.content[1]?.text ?? '', content: result.content };
 }
 /** The same, as soon as something is told. */
-async function toldLater(mcp, meta) {
+async function nextNews(mcp, meta) {
   for (let i = 0; i < MANY; i++) {
-    const said = await told(mcp, meta);
+    const said = await nextResult(mcp, meta);
     if (said.calls.length) return said;
   }
   throw new Error('nothing is told');
@@ -164,7 +164,7 @@ for (const kind of KINDS)
 
       test('what became of a call that was stopped is told with the next result, once', async (t) => {
         const mcp = { ...(await connect(t, kind, way)), kind };
-        for (const [tool, outcome, did, sentence] of [
+        for (const [tool, outcome, line, sentence] of [
           [
             'work_stops',
             'stopped',
@@ -175,8 +175,8 @@ for (const kind of KINDS)
           ['work_fails', 'failed', 'fails began', /It failed\.$/],
         ]) {
           await stop(mcp, tool, {}, undefined, meta);
-          await written(did);
-          const said = await toldLater(mcp, meta);
+          await written(line);
+          const said = await nextNews(mcp, meta);
           assert.deepEqual([...outcomes(said), said.more], [[tool, outcome], 0]);
           assert.match(
             said.text,
@@ -185,7 +185,7 @@ for (const kind of KINDS)
           assert.match(said.text, sentence);
           assert.match(said.calls[0].reason, reason);
           assert.ok(Date.now() - Date.parse(said.calls[0].at) < 3_600_000);
-          assert.deepEqual((await told(mcp, meta)).content.length, 1);
+          assert.deepEqual((await nextResult(mcp, meta)).content.length, 1);
         }
       });
 
@@ -193,17 +193,17 @@ for (const kind of KINDS)
         const mcp = { ...(await connect(t, kind, way)), kind };
         await stop(mcp, 'work_deaf', {}, undefined, meta);
         // The app's grace period passes, and the handler has not returned.
-        const first = await toldLater(mcp, meta);
+        const first = await nextNews(mcp, meta);
         assert.deepEqual(
           [outcomes(first), done.includes('deaf done')],
           [[['work_deaf', 'running']], false],
         );
         assert.match(first.text, /It was told to stop and has not yet/);
-        assert.deepEqual((await told(mcp, meta)).calls, []);
+        assert.deepEqual((await nextResult(mcp, meta)).calls, []);
         open();
         await written('deaf done');
-        assert.deepEqual(outcomes(await toldLater(mcp, meta)), [['work_deaf', 'finished']]);
-        assert.deepEqual((await told(mcp, meta)).calls, []);
+        assert.deepEqual(outcomes(await nextNews(mcp, meta)), [['work_deaf', 'finished']]);
+        assert.deepEqual((await nextResult(mcp, meta)).calls, []);
       });
     });
 
@@ -221,11 +221,11 @@ test('of two clients none is told what the other did, nor who says nothing of it
     [two, 'of two'],
     [one, 'of one'],
   ]) {
-    const { calls, text } = await toldLater(each);
+    const { calls, text } = await nextNews(each);
     assert.deepEqual([calls.length, / (of \w+)"/.exec(text)[1]], [1, name]);
   }
-  for (const each of [one, two, none]) assert.deepEqual((await told(each)).calls, []);
-  assert.deepEqual((await told(none, { [CLIENT]: 'one' })).calls, []);
+  for (const each of [one, two, none]) assert.deepEqual((await nextResult(each)).calls, []);
+  assert.deepEqual((await nextResult(none, { [CLIENT]: 'one' })).calls, []);
 });
 
 test('a client that says who it is is told in its next session', async (t) => {
@@ -238,7 +238,7 @@ test('a client that says who it is is told in its next session', async (t) => {
   await first.transport.terminateSession();
   await written('finishes done');
   const second = { ...(await connect(t, '1.x', 'HTTP')), kind: '1.x' };
-  const said = await toldLater(second, meta);
+  const said = await nextNews(second, meta);
   assert.deepEqual(outcomes(said), [['work_finishes', 'finished']]);
   assert.equal(said.calls[0].reason, 'the client disconnected');
 });
@@ -351,10 +351,10 @@ test('a call that was lost with its connection, and went on, is told of when its
   const lost = await call;
   assert.match(lost.content[0].text, /^DISCONNECTED: /);
   assert.deepEqual(lost._meta['abp-bridge/outcome'], { outcome: 'unknown' });
-  assert.deepEqual((await told(mcp)).calls, []); // that, it was told
+  assert.deepEqual((await nextResult(mcp)).calls, []); // that, it was told
   open();
   await written('paid 1');
-  const said = await toldLater(mcp);
+  const said = await nextNews(mcp);
   assert.deepEqual(outcomes(said), [['work_pays', 'finished']]);
   assert.match(said.text, /It ran to its end all the same/);
 });
@@ -388,7 +388,7 @@ test('a call that is made again while the first runs, or after it may have done 
   close();
   await stop(mcp, 'work_finishes');
   await written('finishes done');
-  await toldLater(mcp);
+  await nextNews(mcp);
   open();
   const repeat = await callTool(mcp, 'work_finishes', {});
   assert.equal(repeat._meta[REPEATS].outcome, 'finished');

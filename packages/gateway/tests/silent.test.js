@@ -189,7 +189,7 @@ describe('a connection that breaks, in 2026-07-28', () => {
   const callTool = ({ client }, name, args = {}, _meta = meta, options = {}) =>
     client.callTool({ name, arguments: args, _meta }, options);
   /** What the next result tells. */
-  async function told(mcp) {
+  async function earlierCall(mcp) {
     for (;;) {
       // The first may still be sent by a connection that breaks.
       const result = await callTool(mcp, 'text_echo', { text: 'x' }).catch(() => undefined);
@@ -210,7 +210,7 @@ describe('a connection that breaks, in 2026-07-28', () => {
       call.catch(() => {});
       await (reports ? progress : began);
       proxy.cut();
-      const running = await told(mcp);
+      const running = await earlierCall(mcp);
       assert.deepEqual([running.count, running.outcome, running.reason], [1, 'running', undefined]);
       assert.match(
         running.text,
@@ -255,7 +255,7 @@ describe('a connection that breaks, in 2026-07-28', () => {
     await callTool(mcp, 'text_echo', { text: 'x' });
     assert.deepEqual(done, ['began']);
     open();
-    assert.match((await told(mcp)).outcome, /^(running|finished)$/);
+    assert.match((await earlierCall(mcp)).outcome, /^(running|finished)$/);
   });
 
   test('lets a client cancel the call that was handed over', async (t) => {
@@ -265,7 +265,7 @@ describe('a connection that breaks, in 2026-07-28', () => {
     call.catch(() => {});
     await began;
     proxy.cut();
-    const { handle } = await told(mcp);
+    const { handle } = await earlierCall(mcp);
     let result = await callTool(mcp, 'call_cancel', { handle });
     while (result._meta?.['abp-bridge/call']) result = await callTool(mcp, 'call_wait', { handle });
     assert.equal(result._meta['abp-bridge/outcome'].outcome, 'stopped');
@@ -281,7 +281,7 @@ describe('a connection that breaks, in 2026-07-28', () => {
       call.catch(() => {});
       await began;
       proxy.cut();
-      const { outcome, reason } = await told(mcp);
+      const { outcome, reason } = await earlierCall(mcp);
       assert.deepEqual([outcome, reason], ['stopped', 'the client disconnected']);
       assert.deepEqual(done, ['began', 'stopped']);
     }

@@ -247,10 +247,11 @@ test('everything that it keeps is bounded', () => {
 test('the progress and the chunks of a call are one row, until something else happens to it', () => {
   const log = new Log();
   log.add({ ...at, type: 'call', callId: 'c', name: 'story', direction: 'out' });
-  const told = (done) => message('progress', { operationId: 'c', progress: done, total: 4 }, 'in');
+  const progressOf = (done) =>
+    message('progress', { operationId: 'c', progress: done, total: 4 }, 'in');
   log.add(message('capabilities/call', { capability: 'story' }));
   for (const done of [1, 2, 3]) {
-    log.add(told(done));
+    log.add(progressOf(done));
     log.add(message('bridge/chunk', { callId: 'c', chunk: done }, 'in'));
     log.add(message('progress', { operationId: 'other', progress: done, total: 4 }, 'in'));
   }
@@ -260,7 +261,7 @@ test('the progress and the chunks of a call are one row, until something else ha
   assert.deepEqual(titles(), ['story: call', ...both]);
   assert.match(log.rows[1].content, /"bridge\/credit"/);
   log.add(message('capabilities/cancel', { callId: 'c', reason: 'no' }));
-  log.add(told(4));
+  log.add(progressOf(4));
   assert.deepEqual(titles().slice(3), ['story: cancel: no', 'story: progress 100%']);
 });
 

@@ -82,12 +82,12 @@ test('arguments that are known in part are not told after the whole', async (t) 
     onToolInputPartial: ({ arguments: args }) => heard.push(args),
     onToolInput: ({ arguments: args }) => heard.push(args),
   });
-  const told = new Promise((resolve) => view.on('onToolResult', resolve));
+  const toolResult = new Promise((resolve) => view.on('onToolResult', resolve));
   host.toolInputPartial({ q: 'w' });
   host.toolInput({ q: 'whole' });
   host.toolInputPartial({ q: 'who' });
   host.toolResult({ content: [] });
-  await told;
+  await toolResult;
   assert.deepEqual(heard, [{ q: 'w' }, { q: 'whole' }]);
 });
 
@@ -134,9 +134,9 @@ function mcpServer(t) {
 
 test('a view is told of changes of its server’s lists that its host passes on, and may call what is added', async (t) => {
   const { client, served, tools, listings } = mcpServer(t);
-  const told = [];
+  const notified = [];
   let heard;
-  const onNotification = (method) => (told.push(method), heard?.());
+  const onNotification = (method) => (notified.push(method), heard?.());
   const next = () => new Promise((resolve) => (heard = resolve));
   const { host, view } = await pair(t, { onNotification }, { server: client, listChanged: true });
   client.onNotification('*', (_params, { method }) => host.notify(method));
@@ -151,7 +151,7 @@ test('a view is told of changes of its server’s lists that its host passes on,
     const hears = next();
     served.notify(method);
     await hears;
-    assert.deepEqual(told.splice(0), [method]);
+    assert.deepEqual(notified.splice(0), [method]);
   }
   assert.equal((await view.callTool('second')).content[0].text, 'second');
   // And not what is removed.
@@ -286,12 +286,12 @@ for (const [how, end, ended] of [
     const { tools, began, close } = tooled();
     t.after(close);
     const ends = await pair(t, { tools });
-    let told;
-    const gaveUp = new Promise((resolve) => (told = resolve));
+    let onReconnect;
+    const gaveUp = new Promise((resolve) => (onReconnect = resolve));
     const client = await connect(() => ends.host.transport(), {
       agent,
       reconnect: { delay: 1 },
-      onReconnect: told,
+      onReconnect: onReconnect,
     });
     t.after(() => client.close());
     const hanging = client.call('hang', {}, { retry: true });
@@ -331,7 +331,7 @@ test('a view that is closed tells first what a call has come to, also where that
     hostContext: {},
   }));
   let closing;
-  const told = new Promise((resolve) => (closing = resolve));
+  const teardown = new Promise((resolve) => (closing = resolve));
   const view = await createView({
     app: APP,
     transport: portChannel(port2),
@@ -350,7 +350,7 @@ test('a view that is closed tells first what a call has come to, also where that
     ask('tools/call', { name: 'read', arguments: {} }),
     ask('ui/resource-teardown', {}),
   ];
-  await told;
+  await teardown;
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
   release();
   await Promise.all(asked);

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createPeer, portChannel } from '@abp-bridge/rpc';
 import { createHost } from '../src/index.js';
+import { getEventListeners } from 'node:events';
+import { hostAndView } from './support/hosts-and-views.js';
 
 /** The word by which a view of ours keeps its state with its host. */
 const STATE = 'abp-bridge/state';
@@ -185,4 +187,16 @@ test('what a view keeps has a limit, and is kept as it was where it is too much'
   await assert.rejects(keep({ state: [most, 'x'] }));
   assert.deepEqual(await keep({}), { state: 'before' });
   assert.deepEqual(await keep({ state: null }), { state: null });
+});
+
+test('a host that has begun does not listen to the signal of its start', async (t) => {
+  const followers = [];
+  const { any } = AbortSignal;
+  t.mock.method(AbortSignal, 'any', (signals) => {
+    followers.push(any.call(AbortSignal, signals));
+    return followers.at(-1);
+  });
+  await hostAndView(t, { host: { signal: new AbortController().signal } });
+  assert.equal(followers.length, 1);
+  assert.deepEqual(getEventListeners(followers[0], 'abort'), []);
 });

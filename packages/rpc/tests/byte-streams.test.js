@@ -84,50 +84,6 @@ for (const framing of [LINES, HEADERS]) {
       );
     });
 
-    test('go through web streams as well', async () => {
-      const { readable, writable } = new TransformStream(undefined, { highWaterMark: 4 });
-      const back = new TransformStream();
-      const { transport } = open(framing, {}, { readable: back.readable, writable });
-      const { reached } = open(framing, {}, { readable, writable: back.writable });
-      transport.post(HELLO);
-      transport.post(AGAIN);
-      assert.deepEqual(await reached(2), [
-        ['message', HELLO],
-        ['message', AGAIN],
-      ]);
-      transport.close();
-      assert.equal((await reached(3))[2][0], 'closed');
-    });
-
-    test('go through a socket, and what was said before it closed arrives', async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const near = connect(server.address().port, '127.0.0.1');
-      const [[far]] = await Promise.all([once(server, 'connection'), once(near, 'connect')]);
-      const { transport } = open(framing, {}, { readable: near, writable: near });
-      const other = open(framing, {}, { readable: far, writable: far });
-      const large = { text: 'x'.repeat(3_000_000) };
-      transport.post(large);
-      transport.post(AGAIN);
-      transport.close();
-      assert.deepEqual(await other.reached(3), [
-        ['message', large],
-        ['message', AGAIN],
-        ['closed', undefined],
-      ]);
-      other.transport.close();
-      await once(server.close(), 'close');
-    });
-
-    test('are not read before somebody listens', async () => {
-      const input = new PassThrough();
-      const transport = framing.open({ readable: input, writable: new PassThrough() });
-      input.write(framed(framing, HELLO));
-      await new Promise((resolve) => setImmediate(resolve));
-      const message = await new Promise((resolve) => (transport.onMessage = resolve));
-      assert.deepEqual(message, HELLO);
-    });
-
     test('that are no JSON, or no UTF-8, are reported and skipped', async () => {
       const { input, reached } = open(framing);
       input.write(framed(framing, '{"id":1', HELLO, 'nothing', "{'a':1}", '1 2', AGAIN));
@@ -196,15 +152,6 @@ for (const framing of [LINES, HEADERS]) {
       transport.post('é'.repeat(31));
     });
 
-    test('that cannot be JSON are refused by post', () => {
-      const { transport } = open(framing);
-      const cyclic = {};
-      cyclic.self = cyclic;
-      for (const message of [undefined, 1n, cyclic])
-        assert.throws(() => transport.post(message), TypeError);
-      assert.throws(() => transport.post(() => 1), { name: 'DataCloneError' });
-    });
-
     test('in single bytes take time in proportion to their length', async () => {
       // A million pieces: with a copy of what is kept for each, it would be half a terabyte.
       const { input, reached } = open(framing);
@@ -234,105 +181,163 @@ for (const framing of [LINES, HEADERS]) {
         ['closed', undefined],
       ]);
     });
-
-    test('stop at close, in the midst of those that came together', async () => {
-      const { transport, input, log } = open(framing);
-      const seen = new Promise((resolve) => {
-        transport.onMessage = (message) => {
-          log.push(message);
-          transport.close();
-          setImmediate(resolve);
-        };
-      });
-      input.write(framed(framing, HELLO, AGAIN, 'no JSON'));
-      await seen;
-      assert.deepEqual(log, [HELLO]);
-      transport.post(HELLO);
-      transport.close();
-    });
-
-    test('after one at which a listener throws are delivered', async () => {
-      const { transport, input, log } = open(framing);
-      const thrown = new Promise((resolve) => (globalThis.reportError = resolve));
-      const { onMessage } = transport;
-      transport.onMessage = (message) => {
-        onMessage(message);
-        if (message === 1) throw new Error('the listener’s own');
-      };
-      input.write(framed(framing, '1', '2'));
-      assert.equal((await thrown).message, 'the listener’s own');
-      assert.deepEqual(log, [
-        ['message', 1],
-        ['message', 2],
-      ]);
-      delete globalThis.reportError;
-    });
-
-    test('a stream that fails closes the transport, which says why', async () => {
-      const ways = {
-        broken: ({ input }) => input.destroy(new Error('broken')),
-        'it was closed before its end': ({ input }) => input.destroy(),
-        full: ({ output }) => output.destroy(new Error('full')),
-      };
-      for (const [what, fail] of Object.entries(ways)) {
-        const side = open(framing);
-        fail(side);
-        assert.deepEqual(await side.reached(1), [
-          ['closed', `TRANSPORT_ERROR The stream failed: ${what}`],
-        ]);
-        side.transport.post(HELLO);
-        side.transport.close();
-        assert.equal(side.log.length, 1, what);
-      }
-      const objects = open(framing, {}, { readable: new PassThrough({ objectMode: true }) });
-      objects.input.write({ not: 'bytes' });
-      assert.match((await objects.reached(1))[0][1], /must contain bytes/);
-      const web = open(
-        framing,
-        {},
-        {
-          readable: new ReadableStream({
-            start: (controller) => controller.error(new Error('no')),
-          }),
-          writable: new WritableStream(),
-        },
-      );
-      assert.deepEqual(await web.reached(1), [['closed', 'TRANSPORT_ERROR The stream failed: no']]);
-      const readable = new ReadableStream({ start: (controller) => controller.error() });
-      const unsaid = open(framing, {}, { readable, writable: new WritableStream() });
-      assert.match((await unsaid.reached(1))[0][1], /^TRANSPORT_ERROR The stream failed/);
-    });
-
-    test('a peer that does not read is given up when too much waits for it', async () => {
-      const writables = {
-        node: new Writable({ write() {} }),
-        web: new WritableStream({ write: () => new Promise(() => {}) }),
-      };
-      for (const [what, writable] of Object.entries(writables)) {
-        const side = open(framing, { maxBacklog: 1000 }, { writable });
-        for (let i = 0; i < 9; i++) side.transport.post('x'.repeat(70));
-        await new Promise((resolve) => setImmediate(resolve));
-        assert.deepEqual(side.log, [], what);
-        for (let i = 0; i < 9; i++) side.transport.post('x'.repeat(70));
-        assert.deepEqual(side.log, [], 'not in the midst of posting');
-        const [[kind, why]] = await side.reached(1);
-        assert.equal(kind, 'closed', what);
-        assert.match(why, /has not read \d+ bytes/);
-      }
-    });
-
-    test('a peer that reads slowly is not', async () => {
-      const slow = new Writable({ highWaterMark: 1, write: (_b, _e, done) => setImmediate(done) });
-      const side = open(framing, { maxBacklog: 1000 }, { writable: slow });
-      for (let i = 0; i < 100; i++) {
-        side.transport.post('x'.repeat(300));
-        await new Promise((resolve) => setImmediate(resolve));
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-      assert.deepEqual(side.log, []);
-    });
   });
 }
+
+// No framing decides these.
+describe('messages on a stream', () => {
+  const framing = HEADERS;
+
+  test('go through web streams as well', async () => {
+    const { readable, writable } = new TransformStream(undefined, { highWaterMark: 4 });
+    const back = new TransformStream();
+    const { transport } = open(framing, {}, { readable: back.readable, writable });
+    const { reached } = open(framing, {}, { readable, writable: back.writable });
+    transport.post(HELLO);
+    transport.post(AGAIN);
+    assert.deepEqual(await reached(2), [
+      ['message', HELLO],
+      ['message', AGAIN],
+    ]);
+    transport.close();
+    assert.equal((await reached(3))[2][0], 'closed');
+  });
+
+  test('go through a socket, and what was said before it closed arrives', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const near = connect(server.address().port, '127.0.0.1');
+    const [[far]] = await Promise.all([once(server, 'connection'), once(near, 'connect')]);
+    const { transport } = open(framing, {}, { readable: near, writable: near });
+    const other = open(framing, {}, { readable: far, writable: far });
+    const large = { text: 'x'.repeat(3_000_000) };
+    transport.post(large);
+    transport.post(AGAIN);
+    transport.close();
+    assert.deepEqual(await other.reached(3), [
+      ['message', large],
+      ['message', AGAIN],
+      ['closed', undefined],
+    ]);
+    other.transport.close();
+    await once(server.close(), 'close');
+  });
+
+  test('are not read before somebody listens', async () => {
+    const input = new PassThrough();
+    const transport = framing.open({ readable: input, writable: new PassThrough() });
+    input.write(framed(framing, HELLO));
+    await new Promise((resolve) => setImmediate(resolve));
+    const message = await new Promise((resolve) => (transport.onMessage = resolve));
+    assert.deepEqual(message, HELLO);
+  });
+
+  test('that cannot be JSON are refused by post', () => {
+    const { transport } = open(framing);
+    const cyclic = {};
+    cyclic.self = cyclic;
+    for (const message of [undefined, 1n, cyclic])
+      assert.throws(() => transport.post(message), TypeError);
+    assert.throws(() => transport.post(() => 1), { name: 'DataCloneError' });
+  });
+
+  test('stop at close, in the midst of those that came together', async () => {
+    const { transport, input, log } = open(framing);
+    const seen = new Promise((resolve) => {
+      transport.onMessage = (message) => {
+        log.push(message);
+        transport.close();
+        setImmediate(resolve);
+      };
+    });
+    input.write(framed(framing, HELLO, AGAIN, 'no JSON'));
+    await seen;
+    assert.deepEqual(log, [HELLO]);
+    transport.post(HELLO);
+    transport.close();
+  });
+
+  test('after one at which a listener throws are delivered', async () => {
+    const { transport, input, log } = open(framing);
+    const thrown = new Promise((resolve) => (globalThis.reportError = resolve));
+    const { onMessage } = transport;
+    transport.onMessage = (message) => {
+      onMessage(message);
+      if (message === 1) throw new Error('the listener’s own');
+    };
+    input.write(framed(framing, '1', '2'));
+    assert.equal((await thrown).message, 'the listener’s own');
+    assert.deepEqual(log, [
+      ['message', 1],
+      ['message', 2],
+    ]);
+    delete globalThis.reportError;
+  });
+
+  test('a stream that fails closes the transport, which says why', async () => {
+    const failures = {
+      broken: ({ input }) => input.destroy(new Error('broken')),
+      'it was closed before its end': ({ input }) => input.destroy(),
+      full: ({ output }) => output.destroy(new Error('full')),
+    };
+    for (const [what, fail] of Object.entries(failures)) {
+      const side = open(framing);
+      fail(side);
+      assert.deepEqual(await side.reached(1), [
+        ['closed', `TRANSPORT_ERROR The stream failed: ${what}`],
+      ]);
+      side.transport.post(HELLO);
+      side.transport.close();
+      assert.equal(side.log.length, 1, what);
+    }
+    const objects = open(framing, {}, { readable: new PassThrough({ objectMode: true }) });
+    objects.input.write({ not: 'bytes' });
+    assert.match((await objects.reached(1))[0][1], /must contain bytes/);
+    const web = open(
+      framing,
+      {},
+      {
+        readable: new ReadableStream({
+          start: (controller) => controller.error(new Error('no')),
+        }),
+        writable: new WritableStream(),
+      },
+    );
+    assert.deepEqual(await web.reached(1), [['closed', 'TRANSPORT_ERROR The stream failed: no']]);
+    const readable = new ReadableStream({ start: (controller) => controller.error() });
+    const unsaid = open(framing, {}, { readable, writable: new WritableStream() });
+    assert.match((await unsaid.reached(1))[0][1], /^TRANSPORT_ERROR The stream failed/);
+  });
+
+  test('a peer that does not read is given up when too much waits for it', async () => {
+    const writables = {
+      node: new Writable({ write() {} }),
+      web: new WritableStream({ write: () => new Promise(() => {}) }),
+    };
+    for (const [what, writable] of Object.entries(writables)) {
+      const side = open(framing, { maxBacklog: 1000 }, { writable });
+      for (let i = 0; i < 9; i++) side.transport.post('x'.repeat(70));
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(side.log, [], what);
+      for (let i = 0; i < 9; i++) side.transport.post('x'.repeat(70));
+      assert.deepEqual(side.log, [], 'not in the midst of posting');
+      const [[kind, why]] = await side.reached(1);
+      assert.equal(kind, 'closed', what);
+      assert.match(why, /has not read \d+ bytes/);
+    }
+  });
+
+  test('a peer that reads slowly is not', async () => {
+    const slow = new Writable({ highWaterMark: 1, write: (_b, _e, done) => setImmediate(done) });
+    const side = open(framing, { maxBacklog: 1000 }, { writable: slow });
+    for (let i = 0; i < 100; i++) {
+      side.transport.post('x'.repeat(300));
+      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(side.log, []);
+  });
+});
 
 describe('lines', () => {
   test('may end with CRLF, be blank, and the last may be unended', async () => {

@@ -44,21 +44,21 @@ test('a cancel while the input is gathered ends the request, and no round follow
 
 test('a subscription hears what is tagged with its request, and other listeners hear the rest', async () => {
   const { a, b } = peerPair('mcp');
-  const [told, others] = [[], []];
+  const [tagged, others] = [[], []];
   a.onNotification('*', (_params, { method }) => others.push(method));
   const listens = gate();
   b.handle(LISTEN, (_params, context) => {
     listens.open(context);
     return fired(context.signal);
   });
-  const onTagged = ({ method }) => told.push(method);
+  const onTagged = ({ method }) => tagged.push(method);
   const open = outcome(a.request(LISTEN, {}, { onTagged }));
   const { id } = await listens.opened;
   b.notify('changed', tag(id));
   b.notify('changed too', tag(99));
   b.notify('untagged');
   await a.request('ping');
-  assert.deepEqual([told, others], [['changed'], ['changed too', 'untagged']]);
+  assert.deepEqual([tagged, others], [['changed'], ['changed too', 'untagged']]);
   b.close();
   assert.deepEqual((await open).ok, { resultType: 'complete', ...tag(id) });
   a.close();

@@ -105,14 +105,14 @@ for (const dialect of ANSWERING)
       report({ applied: 12 });
       throw reason;
     });
-    const told = { outcome: 'stopped', report: { applied: 12 }, progress: { progress: 12 } };
+    const expected = { outcome: 'stopped', report: { applied: 12 }, progress: { progress: 12 } };
     const controller = new AbortController();
     const stopped = outcome(pair.a.request('work', {}, { signal: controller.signal }));
     await started.opened;
     controller.abort();
-    assert.deepEqual((await stopped).err.data, told);
+    assert.deepEqual((await stopped).err.data, expected);
     const late = await outcome(pair.a.request('work', {}, { timeout: 1 }));
-    assert.deepEqual(late.err.data, { timeout: 1, ...told });
+    assert.deepEqual(late.err.data, { timeout: 1, ...expected });
   });
 
 for (const dialect of ANSWERING)
@@ -154,7 +154,7 @@ function asked(t, options = {}) {
 }
 
 for (const dialect of ANSWERING)
-  for (const [what, { outcome: told, make }] of Object.entries(SOURCES))
+  for (const [what, { outcome: expected, make }] of Object.entries(SOURCES))
     test(`${dialect}: what a handler streams is told as what it was: ${what}`, async (t) => {
       t.mock.method(console, 'error', () => {});
       const { a, b } = peerPair(dialect);
@@ -169,7 +169,7 @@ for (const dialect of ANSWERING)
       controller.abort();
       const { ok, err } = await asked;
       // What a handler answers in spite of a cancel stands.
-      assert.equal(ok === undefined ? err.data.outcome : 'finished', told);
+      assert.equal(ok === undefined ? err.data.outcome : 'finished', expected);
       a.close();
       b.close();
     });
@@ -212,10 +212,10 @@ test('a peer says what became of a request that was cancelled, and what its hand
     controller.abort('enough');
     await calling;
     await settled();
-    const told = await b.became(id());
-    assert.equal(told.outcome, ends);
-    if ('outcome' in became) assert.deepEqual(told.error.data, { outcome: ends, report });
-    else assert.deepEqual(told, { ...became, outcome: ends });
+    const reported = await b.became(id());
+    assert.equal(reported.outcome, ends);
+    if ('outcome' in became) assert.deepEqual(reported.error.data, { outcome: ends, report });
+    else assert.deepEqual(reported, { ...became, outcome: ends });
     assert.deepEqual(await b.became(`${id()}`), { outcome: 'unknown' });
   }
   b.keepsUnsent = false;
@@ -298,9 +298,9 @@ test('what the core forgets is not kept', async () => {
     results.map((result) => result.deref()),
     [undefined, undefined, undefined, { done: true }, { done: true }],
   );
-  const told = await Promise.all([1, 2, 3, 4, 5].map((id) => peer.became(id)));
+  const reported = await Promise.all([1, 2, 3, 4, 5].map((id) => peer.became(id)));
   assert.deepEqual(
-    told.map(({ outcome: word }) => word),
+    reported.map(({ outcome: word }) => word),
     ['unknown', 'unknown', 'unknown', 'finished', 'finished'],
   );
   peer.close();

@@ -412,14 +412,14 @@ test('mcp: a tool that streams is joined', async () => {
     yield { content: [{ type: 'text', text: 'a' }] };
     yield { content: [{ type: 'text', text: 'b' }] };
   });
-  const told = [];
-  const onProgress = ({ progress }) => told.push(progress);
+  const reports = [];
+  const onProgress = ({ progress }) => reports.push(progress);
   const { content } = await a.request('tools/call', { name: 't' }, { onProgress });
   assert.deepEqual(
     content.map(({ text }) => text),
     ['a', 'b'],
   );
-  assert.deepEqual(told, [1]);
+  assert.deepEqual(reports, [1]);
   a.close();
   b.close();
 });

@@ -28,23 +28,23 @@ function pair(t) {
 test('requests for which there is no memory are refused, once, and the others go on', async (t) => {
   const { a } = pair(t);
   const stop = new AbortController();
-  const told = [];
+  const errors = [];
   const requests = [];
-  while (!told.length) {
+  while (!errors.length) {
     assert.ok(requests.length < 4096, 'memory is short before the limit of requests is reached');
     for (let i = 0; i < 100; i++) {
       const request = outcome(a.request('lasts', {}, { signal: stop.signal }));
-      requests.push(request.then(({ err }) => told.push(err)));
+      requests.push(request.then(({ err }) => errors.push(err)));
     }
     await new Promise(setImmediate);
   }
-  const refused = told.splice(0);
+  const refused = errors.splice(0);
   for (const { code, data } of refused)
     assert.deepEqual([code, data.outcome], [-32603, 'unstarted']);
   stop.abort();
   await Promise.all(requests);
-  assert.equal(refused.length + told.length, requests.length);
-  for (const { code } of told) assert.equal(code, -32800);
+  assert.equal(refused.length + errors.length, requests.length);
+  for (const { code } of errors) assert.equal(code, -32800);
   assert.deepEqual(await a.request('echo', ['again']), ['again']);
 });
 

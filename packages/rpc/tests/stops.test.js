@@ -128,12 +128,12 @@ test('acp: what the handler returns in spite of it stands, and what it reported 
     throw signal.reason;
   });
   const deaf = a.request('session/prompt', { sessionId: 's', prompt: ['deaf'] });
-  const told = a.request('session/prompt', { sessionId: 's', prompt: [] });
+  const reporting = a.request('session/prompt', { sessionId: 's', prompt: [] });
   await began.opened;
   a.notify('session/cancel', { sessionId: 's' });
   assert.deepEqual(await deaf, { stopReason: 'end_turn' });
   const _meta = { outcome: 'stopped', report: { applied: 3 }, progress: { progress: 3 } };
-  assert.deepEqual(await told, { ...STOPPED, _meta });
+  assert.deepEqual(await reporting, { ...STOPPED, _meta });
 });
 
 test('acp: $/cancel_request alone, an AbortError unasked and the end are errors, as before', async () => {
@@ -484,12 +484,12 @@ for (const dialect of ['acp', 'lsp'])
   test(`${dialect}: a tree of requests is told at once, and answered from below`, async (t) => {
     const { a, b, sent } = agents(t, dialect, 'unused');
     const deep = gate();
-    const told = [];
+    const failures = [];
     const ask =
       (name) =>
       async (_params, { request: inner }) => {
         const { err } = await outcome(inner(name, {}));
-        told.push([name, err?.name]);
+        failures.push([name, err?.name]);
         throw err;
       };
     b.handle('one', ask('two'));
@@ -503,7 +503,7 @@ for (const dialect of ['acp', 'lsp'])
     await deep.opened;
     controller.abort();
     assert.equal((await one).err.name, 'AbortError');
-    assert.deepEqual(told, [
+    assert.deepEqual(failures, [
       ['two', 'AbortError'],
       ['three', 'AbortError'],
     ]);
@@ -556,11 +556,11 @@ function taskServer(t, { answer = (taskId) => ({ task: { taskId, status: 'workin
     tasks.set(taskId, task);
     return answer(taskId);
   });
-  const told = (taskId) => ({ taskId, status: tasks.get(taskId).status });
-  pair.b.handle('tasks/get', ({ taskId }) => told(taskId));
+  const taskOf = (taskId) => ({ taskId, status: tasks.get(taskId).status });
+  pair.b.handle('tasks/get', ({ taskId }) => taskOf(taskId));
   pair.b.handle('tasks/cancel', async ({ taskId }) => {
     await tasks.get(taskId).over;
-    return told(taskId);
+    return taskOf(taskId);
   });
   const cancels = () => pair.sent('a2b').filter(({ method }) => method === 'tasks/cancel');
   return { ...pair, tasks, acts, cancels };

@@ -9,10 +9,10 @@ const ask = callsTool();
 const calls = () => ask.execute().data.calls;
 /** What is told of the latest call, without its times. */
 function latest() {
-  const { startedAt, duration, ...told } = calls()[0];
+  const { startedAt, duration, ...call } = calls()[0];
   assert.ok(!Number.isNaN(Date.parse(startedAt)));
   assert.ok(duration === undefined || duration >= 0);
-  return JSON.parse(JSON.stringify(told));
+  return JSON.parse(JSON.stringify(call));
 }
 /** Runs `execute`, which is stopped where it waits at the gate. */
 async function stopped(execute, reason, annotations) {
@@ -33,8 +33,8 @@ test('a tool that is not stopped gives what it gives, and throws what it throws'
   const tool = settled({ name: 'add', description: 'adds', execute: () => given });
   assert.equal(tool.description, 'adds');
   assert.equal(await tool.execute({}), given);
-  const { callId, ...told } = latest();
-  assert.deepEqual(told, { capability: 'add', state: 'completed' });
+  const { callId, ...call } = latest();
+  assert.deepEqual(call, { capability: 'add', state: 'completed' });
   assert.deepEqual(ask.execute({ callId }).data.calls.length, 1);
 
   const failing = settled({
@@ -82,9 +82,12 @@ test('a tool that heeds its signal has stopped, and what it reported last is tol
   assert.deepEqual([error.message, error.retryable], ['the agent’s own reason', false]);
   assert.equal(metadata.outcome, 'stopped');
   assert.deepEqual(metadata.report, { applied: 12, remaining: 28 });
-  const told = latest();
-  assert.deepEqual([told.state, told.outcome, told.report.applied], ['cancelled', 'stopped', 12]);
-  assert.equal(told.callId, metadata.callId);
+  const latestCall = latest();
+  assert.deepEqual(
+    [latestCall.state, latestCall.outcome, latestCall.report.applied],
+    ['cancelled', 'stopped', 12],
+  );
+  assert.equal(latestCall.callId, metadata.callId);
 });
 
 test('one that returns all the same has finished, and one that fails by itself has failed', async () => {

@@ -112,11 +112,11 @@ test('a call that was cancelled before it began does not run', async (t) => {
 });
 
 test('what became of a call is told as long as its app waits for it', async (t) => {
-  const [started, told, released] = [gate(), gate(), gate()];
+  const [started, aborted, released] = [gate(), gate(), gate()];
   const slow = async (_params, { signal }) => {
     started.open();
     await fired(signal);
-    told.open();
+    aborted.open();
     await released.opened;
     throw signal.reason;
   };
@@ -126,7 +126,7 @@ test('what became of a call is told as long as its app waits for it', async (t) 
   await started.opened;
   const clock = useClock(t);
   controller.abort();
-  await told.opened;
+  await aborted.opened;
   clock.advance(99_000);
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
   released.open();
@@ -188,18 +188,18 @@ test('what the app forgets is forgotten here, too', async (t) => {
   const { context } = await app(t, { count: () => 1 }, { limits: { remembered: 2 } });
   const ids = [];
   for (let i = 0; i < 4; i++) ids.push((await context.execute('count')).metadata.callId);
-  const told = (await context.calls()).map(({ callId }) => callId);
-  assert.deepEqual(told, ids.slice(2).reverse());
+  const callIds = (await context.calls()).map(({ callId }) => callId);
+  assert.deepEqual(callIds, ids.slice(2).reverse());
 });
 
 test('a call whose handler goes on after a cancel is cancelling, and then what it came to', async (t) => {
-  const [started, told, released] = [gate(), gate(), gate()];
+  const [started, aborted, released] = [gate(), gate(), gate()];
   const { context } = await app(t, {
     async deaf(_params, { signal, progress, callId }) {
       progress({ progress: 1, total: 4, stage: callId });
       started.open();
       await fired(signal);
-      told.open();
+      aborted.open();
       await released.opened;
     },
   });
@@ -208,7 +208,7 @@ test('a call whose handler goes on after a cancel is cancelling, and then what i
   await started.opened;
   while (!(await context.calls())[0].progress) await new Promise(setImmediate);
   controller.abort();
-  await told.opened;
+  await aborted.opened;
   const [{ callId, state, progress }] = await context.calls();
   assert.equal(state, 'cancelling');
   // The call goes by the same name everywhere.
@@ -325,15 +325,15 @@ test('what other agents call is not told, nor what a call was given or gave', as
   assert.deepEqual(await context.calls(), []);
   const { metadata } = await context.execute('echo', { text: secret });
   await context.execute('fail', { text: secret });
-  const told = await context.calls();
+  const calls = await context.calls();
   assert.deepEqual(
-    told.map((call) => [call.capability, call.state, typeof call.duration, call.error?.message]),
+    calls.map((call) => [call.capability, call.state, typeof call.duration, call.error?.message]),
     [
       ['fail', 'failed', 'number', 'broken'],
       ['echo', 'completed', 'number', undefined],
     ],
   );
-  assert.ok(!JSON.stringify(told).includes(secret));
+  assert.ok(!JSON.stringify(calls).includes(secret));
   const one = await context.calls({ callId: metadata.callId });
   assert.deepEqual(
     one.map(({ callId, capability }) => [callId, capability]),
@@ -349,18 +349,18 @@ test('the last 64 calls are remembered, the latest first', async (t) => {
   const { context } = await app(t, { count: () => 1 });
   const ids = [];
   for (let i = 0; i < 66; i++) ids.push((await context.execute('count')).metadata.callId);
-  const told = (await context.calls()).map(({ callId }) => callId);
-  assert.deepEqual(told, ids.slice(2).reverse());
+  const callIds = (await context.calls()).map(({ callId }) => callId);
+  assert.deepEqual(callIds, ids.slice(2).reverse());
 });
 
 test('of the calls that run, the last 128 are told', async (t) => {
   const released = gate();
   const { context } = await app(t, { wait: () => released.opened });
   const running = Array.from({ length: 130 }, () => context.execute('wait'));
-  const told = (await context.calls()).map(({ callId }) => callId);
+  const callIds = (await context.calls()).map(({ callId }) => callId);
   released.open();
   const ids = (await Promise.all(running)).map(({ metadata }) => metadata.callId);
-  assert.deepEqual(told, ids.slice(2).reverse());
+  assert.deepEqual(callIds, ids.slice(2).reverse());
 });
 
 test('a polyfill that exposes nothing to others has the tools for its own origin', async (t) => {

@@ -47,7 +47,7 @@ Object.assign(driver.handlers, {
     window.calls++;
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
     if (how === 'goes on') return new Promise(() => {});
-    (window.did ??= []).push(how);
+    (window.handlerEnds ??= []).push(how);
     if (how === 'stops') throw signal.reason;
     if (how === 'breaks') throw new Error('no paper');
     return how;
@@ -62,7 +62,7 @@ Object.assign(driver.handlers, {
       }
       throw signal.reason;
     } finally {
-      (window.did ??= []).push('stops');
+      (window.handlerEnds ??= []).push('stops');
     }
   },
   /** Ends when a test says so. */

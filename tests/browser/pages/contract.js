@@ -30,7 +30,7 @@ async function framed(upgrade) {
   return [app, host];
 }
 
-const WAYS = {
+const TRANSPORT_PAIRS = {
   MessageChannel: () => {
     const { port1, port2 } = new MessageChannel();
     return [port1, port2].map((port) => portTransport(port));
@@ -44,7 +44,7 @@ const WAYS = {
  * @param {string} rule
  */
 window.hold = async (way, rule) => {
-  const ends = await WAYS[way]();
+  const ends = await TRANSPORT_PAIRS[way]();
   await CONTRACT[rule](...ends);
   for (const end of ends) end.close();
 };

@@ -113,7 +113,7 @@ const PLACES = {
 };
 const agent = { name: 'test', version: '1' };
 /** The ways to an app, by which each test makes a call that only the end of the frame ends. */
-const WAYS = {
+const CLIENTS = {
   async abp(iframe, options) {
     kept.client = await connect(iframe, { agent, timeout: LONG, ...options });
     return async () => {
@@ -139,7 +139,7 @@ window.put = async ({ src, place, way, ...options }) => {
   const loaded = new Promise((resolve) => (iframe.onload = resolve));
   kept.ends = PLACES[place](iframe);
   await loaded;
-  kept.call = await WAYS[way](iframe, options);
+  kept.call = await CLIENTS[way](iframe, options);
   kept.pending = kept.call();
 };
 window.end = async (how) => {

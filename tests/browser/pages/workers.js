@@ -113,13 +113,13 @@ window.cancelled = async (name, params) => {
 /** Gives a task to the pool, and others that wait behind it; resolves with what became of all. */
 window.withOthersBehind = async (name, params) => {
   const { client } = window;
-  const told = ({ success, data, error, metadata }) =>
+  const resultOf = ({ success, data, error, metadata }) =>
     success ? data : [error.code, metadata.outcome, error.message];
   const begun = new Promise((resolve) => (window.whenBegun = resolve));
   const first = client.call(name, params, { onProgress: window.whenBegun });
   void first.then(window.whenBegun);
   const others = [1, 2].map((n) => client.call('echo', n));
   window.begun = begun;
-  return [told(await first), ...(await Promise.all(others)).map(told)];
+  return [resultOf(await first), ...(await Promise.all(others)).map(resultOf)];
 };
 window.isReady = true;

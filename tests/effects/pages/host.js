@@ -11,7 +11,7 @@ import {
   fateOf,
   makeCall,
   onElicitationBy,
-  toldOf,
+  outcomeTold,
 } from '/tests/effects/calls.js';
 import { shapesWithout, turns, withChecks } from '/tests/effects/work.js';
 import { addressWith, placeOf } from './place.js';
@@ -76,9 +76,10 @@ const call = callsBy(
   () => client,
   () => place.pace(),
 );
-window.make = (plan) => makeCall(async (...given) => toldOf(await call(...given)), place, plan);
+window.make = (plan) =>
+  makeCall(async (...given) => outcomeTold(await call(...given)), place, plan);
 window.ask = async (callId, settled) => fateOf(await client.outcome(callId, { settled }));
-window.again = async (...given) => toldOf(await client.call(...given));
+window.again = async (...given) => outcomeTold(await client.call(...given));
 window.back = () => client.reconnect();
 
 const CUTS = {

@@ -147,7 +147,7 @@ export class Fleet {
   #turn = 0;
   #effects = join(this.#folder, 'effects');
   /** What was told of each task, by its id. @type {Map<string, Set<string>>} */
-  told = new Map();
+  endsOf = new Map();
 
   /**
    * @param {import('../../../a2a/src/store/backends/backend.js').Backend} backend to read the logs
@@ -192,12 +192,12 @@ export class Fleet {
    */
   #tell(id, state, where) {
     if (!isEnd(state)) return;
-    const told = this.told.get(id) ?? new Set();
-    this.told.set(id, told.add(`${state}`));
+    const states = this.endsOf.get(id) ?? new Set();
+    this.endsOf.set(id, states.add(`${state}`));
     assert.equal(
-      told.size,
+      states.size,
       1,
-      `task ${id} was told to have ended as ${[...told]}, last by ${where}`,
+      `task ${id} was told to have ended as ${[...states]}, last by ${where}`,
     );
   }
 
@@ -297,7 +297,7 @@ export class Fleet {
    */
   async check() {
     const effects = this.effects();
-    for (const [id, [state]] of this.told) {
+    for (const [id, [state]] of this.endsOf) {
       const events = await this.#settledLog(id);
       const ends = events.filter(({ k, status }) => k === 'status' && isEnd(status.state));
       assert.deepEqual(

@@ -197,10 +197,10 @@ test('NATS: of those who write to a log of a cluster at once, one is heard', asy
     /** Each of them stores a record after the same one; resolves with those that were told so. */
     const together = async (task, round, last) => {
       const written = backends.map((backend, i) => backend.append(task, `${round}.${i}`, last));
-      const told = await Promise.allSettled(written);
-      for (const { reason } of /** @type {any[]} */ (told))
+      const outcomes = await Promise.allSettled(written);
+      for (const { reason } of /** @type {any[]} */ (outcomes))
         if (reason) assert.match(reason.code, /^(CONFLICT|UNACKNOWLEDGED)$/);
-      return told.flatMap(({ status }, i) => (status === 'fulfilled' ? [`${round}.${i}`] : []));
+      return outcomes.flatMap(({ status }, i) => (status === 'fulfilled' ? [`${round}.${i}`] : []));
     };
     const tasks = Array.from({ length: 20 }, (_, i) => `t${i}`);
     await Promise.all(
@@ -212,12 +212,12 @@ test('NATS: of those who write to a log of a cluster at once, one is heard', asy
         for (let round = 0; round < 20; round++) {
           // One begins before there is anything to see, others later.
           if (round === i) backends[i % 3].watch(task, last, ({ data }) => seen.push(data));
-          const told = await together(task, round, last);
+          const stored = await together(task, round, last);
           const records = await backends[round % 3].read(task, last);
           const [record] = records;
           assert.equal(records.length, 1, `${task} ${round}`);
           // Whoever was told that it is stored wrote it.
-          if (told.length > 0) assert.deepEqual(told, [record.data]);
+          if (stored.length > 0) assert.deepEqual(stored, [record.data]);
           heard.push(record.data);
           last = record.seq;
         }

@@ -65,7 +65,7 @@ test('tasks behind a round robin, a third of them cancelled through whichever pr
     fleet.run({ steps: i % 6 === 0 ? 100_000 : 5, ms: 1 + (i % 20) }, { cancel: i % 3 === 0 }),
   );
   await fleet.check();
-  assert.equal(fleet.told.size, TASKS);
+  assert.equal(fleet.endsOf.size, TASKS);
   assert.equal(count(ended, 'completed') + count(ended, 'canceled'), TASKS);
   assert.ok(count(ended, 'completed') >= TASKS - Math.ceil(TASKS / 3));
   assert.ok(count(ended, 'canceled') > 0);

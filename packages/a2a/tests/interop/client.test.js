@@ -6,12 +6,12 @@ import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../../src/index.js';
 import { startSdkAgent } from '../support/a2a-sdk.js';
+import { stateOrKind } from '../support/clients.js';
 
 /** What a peer is waited for may never come: a test that waits fails. */
 const test = (name, run) => nodeTest(name, { timeout: 600_000 }, run);
 
 const VERSIONS = ['1.0', '0.3', 'HTTP+JSON'];
-const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
 
 /** An agent, and our client of it: of 1.0 found by its card in both bindings, of 0.3 told. */
 async function pairOf(t, version, options, clientOptions) {
@@ -29,7 +29,7 @@ async function read(stream, count, at) {
   const states = [];
   let artifacts = 0;
   for await (const event of stream) {
-    if (event.kind !== 'artifact') states.push(stateOf(event));
+    if (event.kind !== 'artifact') states.push(stateOrKind(event));
     else if (++artifacts === count) await at();
   }
   return states;
@@ -79,7 +79,7 @@ for (const [version, behind] of VERSIONS.flatMap((one) => BEHIND.map((other) => 
     // The request goes out in the next turn, and its answer cannot come before the one after.
     await new Promise(setImmediate);
     stop.abort();
-    assert.equal(stateOf((await first).value), 'submitted');
+    assert.equal(stateOrKind((await first).value), 'submitted');
     assert.equal((await read(stream)).at(-1), 'canceled');
     assert.ok(agent.executor.steps.A < 10);
   });
@@ -135,7 +135,7 @@ for (const [version, behind] of VERSIONS.flatMap((one) => BEHIND.map((other) => 
       cancels = [client.cancel(stream.task.id), client.cancel(stream.task.id)];
     });
     cancels.push(client.cancel(stream.task.id));
-    assert.deepEqual((await Promise.all(cancels)).map(stateOf), Array(3).fill('canceled'));
+    assert.deepEqual((await Promise.all(cancels)).map(stateOrKind), Array(3).fill('canceled'));
   });
 
   it('a second stream of a task shows its state so far, and the same end', async (t) => {

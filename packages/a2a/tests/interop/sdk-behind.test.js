@@ -445,10 +445,10 @@ test('guard: a client that comes back with the id of an event gets what it has m
   const missed = again.next();
   while (requestHandler.server.counters.streams === 0) await turn();
   go.resolve();
-  const told = [await missed];
-  for await (const event of again) told.push({ value: event });
+  const events = [await missed];
+  for await (const event of again) events.push({ value: event });
   assert.deepEqual(
-    told.map(({ value }) => value.artifact?.artifactId ?? value.status?.state ?? value.kind),
+    events.map(({ value }) => value.artifact?.artifactId ?? value.status?.state ?? value.kind),
     ['two', 'three', 'completed'],
   );
   assert.equal((await client.getTask({ id })).artifacts.length, 3);

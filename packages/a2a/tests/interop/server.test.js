@@ -61,11 +61,11 @@ function tenSteps() {
         waiting.push(gate);
         await gate.promise;
         if (ctx.task.terminal) return;
-        const told = ctx.emitArtifact({
+        const isSent = ctx.emitArtifact({
           artifactId: `step-${step}`,
           parts: [{ text: `${step}/10` }],
         });
-        if (!told) this.late++;
+        if (!isSent) this.late++;
       }
     },
     /** Lets all that wait go on, once there are this many of them. */
@@ -211,8 +211,11 @@ for (const [version, Transport] of [
       await assert.rejects(stream.all);
       while (agent.counters.streams > 1) await new Promise(setImmediate);
       for (let step = 1; step <= 10; step++) await steps.tick(1);
-      const told = (await other.all).map(about);
-      assert.deepEqual([told[0], told.length, told.at(-1)], ['task WORKING', 12, 'COMPLETED']);
+      const updates = (await other.all).map(about);
+      assert.deepEqual(
+        [updates[0], updates.length, updates.at(-1)],
+        ['task WORKING', 12, 'COMPLETED'],
+      );
 
       const asks = await client.sendMessage(messageOf('ask'));
       assert.equal(asks.status.state, TaskState.TASK_STATE_INPUT_REQUIRED);

@@ -183,9 +183,12 @@ export const plainState = (state) =>
   state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-');
 
 /** What a frame is about, in every version: 'working', 'artifact step-1', 'completed'. */
-export function gist({ result }) {
+export function updateOf({ result }) {
   const inner = result.task ?? result.statusUpdate ?? result.artifactUpdate ?? result;
   if (inner.artifact) return `artifact ${inner.artifact.artifactId}`;
   const state = plainState(inner.status.state);
   return inner.taskId ? state : `task ${state}`;
 }
+
+/** The state of the task in an answer, without its version's spelling. */
+export const stateOf = ({ result }) => plainState((result.task ?? result).status.state);

@@ -64,12 +64,12 @@ const capabilities = {
   'work.count': {
     description: 'Reports a hundred times, and ends when work.finish is called',
     handler: async ({ wait }, { progress }) => {
-      const told = new Promise((resolve) => (finish = resolve));
+      const finished = new Promise((resolve) => (finish = resolve));
       for (let i = 0; i < 100; i++) {
         progress({ progress: i, total: 100, status: `step ${i}` });
         if (i % 10 === 0) await later(1);
       }
-      if (wait) await told;
+      if (wait) await finished;
       progress({ progress: 100, total: 100 });
       return { counted: 100 };
     },
@@ -77,9 +77,9 @@ const capabilities = {
   'work.stream': {
     description: 'Streams three words, and returns what it is told to once work.finish is called',
     async *handler({ wait, returns }) {
-      const told = new Promise((resolve) => (finish = resolve));
+      const finished = new Promise((resolve) => (finish = resolve));
       for (const word of ['one ', 'two ', 'three']) yield word;
-      if (wait) await told;
+      if (wait) await finished;
       return returns;
     },
   },

@@ -1,5 +1,5 @@
-// MCP Apps: views and hosts of this library and of ext-apps, every pair, across origins and under
-// the policy of views.
+// MCP Apps: views and hosts of this library with each other and with those of ext-apps, across
+// origins and under the policy of views.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CORE, sites } from '../../../../tests/support/browser.js';
@@ -33,126 +33,121 @@ const log = () => page.evaluate(() => window.log);
 const logged = (...lines) =>
   page.waitForFunction((wanted) => wanted.every((line) => window.log.includes(line)), lines);
 
-for (const host of ['ours', 'theirs']) {
-  for (const who of ['ours', 'theirs']) {
-    describe(`host: ${host}, view: ${who}`, () => {
-      before(async () => {
-        await show(host, who);
-        await logged('begun');
-      });
-
-      test('they know each other', async () => {
-        const { value } = await view('about');
-        assert.deepEqual(value.host, { name: 'host', version: '1' });
-        assert.equal(value.context.theme, 'dark');
-        if (who === 'ours') assert.equal(value.core, 'js');
-      });
-
-      test('the policy of views holds', async () => {
-        const { value } = await view('policy');
-        assert.deepEqual(
-          new Set(Object.values(value)),
-          new Set(['refused']),
-          JSON.stringify(value),
-        );
-      });
-
-      test('the view hears of the call that it is for', async () => {
-        await end('input', { q: 1 });
-        await end('result', { content: [], structuredContent: { r: 2 } });
-        await end('cancelled', 'user action');
-        await end('context', { theme: 'light' });
-        await logged(
-          'input {"arguments":{"q":1}}',
-          'cancelled {"reason":"user action"}',
-          'context {"theme":"light"}',
-        );
-        assert.equal((await view('about')).value.context.theme, 'light');
-      });
-
-      test('the view asks its host', async () => {
-        assert.deepEqual((await view('read', 'ui://x')).value.contents, [
-          { uri: 'ui://x', text: 'read' },
-        ]);
-        await view('message', 'hello');
-        await view('open', 'https://example.com/');
-        await view('know', { structuredContent: { n: 1 } });
-        await view('write', 'a line');
-        await view('leave');
-        assert.equal((await view('mode', 'fullscreen')).value, 'fullscreen');
-        await logged(
-          'message [{"type":"text","text":"hello"}]',
-          'open "https://example.com/"',
-          'context {"structuredContent":{"n":1}}',
-          'log {"level":"info","data":"a line"}',
-          'wants to go',
-          'mode fullscreen',
-        );
-      });
-
-      test('the host follows the size', async () => {
-        for (const height of [321, 123]) {
-          await view('grow', height);
-          await page.waitForFunction((h) => window.height === h, height);
-        }
-      });
-
-      test('the view calls a tool of the server, and cancels one', async () => {
-        await view('call', 'a', 'echo', { x: 'é😀' });
-        assert.deepEqual((await view('outcome', 'a')).value.value, { x: 'é😀' });
-        await view('call', 'b', 'hang', {});
-        await logged('server started');
-        await view('abort', 'b', 'user pressed stop');
-        const { value } = await view('outcome', 'b');
-        assert.ok(value.error, JSON.stringify(value));
-        assert.deepEqual(value.progress, [{ progress: 1, total: 2, message: 'half' }]);
-        await logged('server aborted: user pressed stop');
-        if (who === 'ours') {
-          const known = host === 'ours' ? 'stopped' : 'unknown';
-          assert.deepEqual(
-            [value.error.name, value.error.data],
-            ['AbortError', { outcome: known }],
-          );
-        }
-      });
-
-      test('the host calls a tool of the view, and cancels one', async () => {
-        const echo = host === 'theirs' && who === 'ours' ? 'text_echo' : 'text.echo';
-        await call('a', echo, { text: 'é😀' });
-        assert.deepEqual((await outcome('a')).value.data, { text: 'é😀' });
-        await call('b', 'hang');
-        await logged('view started');
-        await abort('b', 'user pressed stop');
-        const { value, error } = await outcome('b');
-        await logged('view aborted: user pressed stop');
-        if (host === 'theirs') assert.ok(error);
-        else {
-          assert.deepEqual([value.success, value.cancelled], [false, true]);
-          assert.deepEqual(
-            [value.error.code, value.error.message],
-            ['CANCELLED', 'user pressed stop'],
-          );
-          assert.equal(value.metadata.outcome, who === 'ours' ? 'stopped' : 'unknown');
-        }
-        const errors = (await log()).filter((line) => line.startsWith('error'));
-        assert.deepEqual(errors, []);
-      });
-
-      test('the view is told before it is removed, and stops what runs', async () => {
-        await page.evaluate(() => (window.log.length = 0));
-        await call('c', 'hang');
-        await logged('view started');
-        await end('teardown');
-        await logged('teardown');
-        if (who === 'ours') {
-          const why = host === 'ours' ? 'enough' : 'The host removed the view';
-          await logged(`view aborted: ${why}`);
-        }
-        await end('close');
-        await outcome('c');
-      });
+for (const [host, who] of [
+  ['ours', 'ours'],
+  ['ours', 'theirs'],
+  ['theirs', 'ours'],
+]) {
+  describe(`host: ${host}, view: ${who}`, () => {
+    before(async () => {
+      await show(host, who);
+      await logged('begun');
     });
-  }
+
+    test('they know each other', async () => {
+      const { value } = await view('about');
+      assert.deepEqual(value.host, { name: 'host', version: '1' });
+      assert.equal(value.context.theme, 'dark');
+      if (who === 'ours') assert.equal(value.core, 'js');
+    });
+
+    test('the policy of views holds', async () => {
+      const { value } = await view('policy');
+      assert.deepEqual(new Set(Object.values(value)), new Set(['refused']), JSON.stringify(value));
+    });
+
+    test('the view hears of the call that it is for', async () => {
+      await end('input', { q: 1 });
+      await end('result', { content: [], structuredContent: { r: 2 } });
+      await end('cancelled', 'user action');
+      await end('context', { theme: 'light' });
+      await logged(
+        'input {"arguments":{"q":1}}',
+        'cancelled {"reason":"user action"}',
+        'context {"theme":"light"}',
+      );
+      assert.equal((await view('about')).value.context.theme, 'light');
+    });
+
+    test('the view asks its host', async () => {
+      assert.deepEqual((await view('read', 'ui://x')).value.contents, [
+        { uri: 'ui://x', text: 'read' },
+      ]);
+      await view('message', 'hello');
+      await view('open', 'https://example.com/');
+      await view('know', { structuredContent: { n: 1 } });
+      await view('write', 'a line');
+      await view('leave');
+      assert.equal((await view('mode', 'fullscreen')).value, 'fullscreen');
+      await logged(
+        'message [{"type":"text","text":"hello"}]',
+        'open "https://example.com/"',
+        'context {"structuredContent":{"n":1}}',
+        'log {"level":"info","data":"a line"}',
+        'wants to go',
+        'mode fullscreen',
+      );
+    });
+
+    test('the host follows the size', async () => {
+      for (const height of [321, 123]) {
+        await view('grow', height);
+        await page.waitForFunction((h) => window.height === h, height);
+      }
+    });
+
+    test('the view calls a tool of the server, and cancels one', async () => {
+      await view('call', 'a', 'echo', { x: 'é😀' });
+      assert.deepEqual((await view('outcome', 'a')).value.value, { x: 'é😀' });
+      await view('call', 'b', 'hang', {});
+      await logged('server started');
+      await view('abort', 'b', 'user pressed stop');
+      const { value } = await view('outcome', 'b');
+      assert.ok(value.error, JSON.stringify(value));
+      assert.deepEqual(value.progress, [{ progress: 1, total: 2, message: 'half' }]);
+      await logged('server aborted: user pressed stop');
+      if (who === 'ours') {
+        const known = host === 'ours' ? 'stopped' : 'unknown';
+        assert.deepEqual([value.error.name, value.error.data], ['AbortError', { outcome: known }]);
+      }
+    });
+
+    test('the host calls a tool of the view, and cancels one', async () => {
+      const echo = host === 'theirs' && who === 'ours' ? 'text_echo' : 'text.echo';
+      await call('a', echo, { text: 'é😀' });
+      assert.deepEqual((await outcome('a')).value.data, { text: 'é😀' });
+      await call('b', 'hang');
+      await logged('view started');
+      await abort('b', 'user pressed stop');
+      const { value, error } = await outcome('b');
+      await logged('view aborted: user pressed stop');
+      if (host === 'theirs') assert.ok(error);
+      else {
+        assert.deepEqual([value.success, value.cancelled], [false, true]);
+        assert.deepEqual(
+          [value.error.code, value.error.message],
+          ['CANCELLED', 'user pressed stop'],
+        );
+        assert.equal(value.metadata.outcome, who === 'ours' ? 'stopped' : 'unknown');
+      }
+      const errors = (await log()).filter((line) => line.startsWith('error'));
+      assert.deepEqual(errors, []);
+    });
+
+    test('the view is told before it is removed, and stops what runs', async () => {
+      await page.evaluate(() => (window.log.length = 0));
+      await call('c', 'hang');
+      await logged('view started');
+      await end('teardown');
+      await logged('teardown');
+      if (who === 'ours') {
+        const why = host === 'ours' ? 'enough' : 'The host removed the view';
+        await logged(`view aborted: ${why}`);
+      }
+      await end('close');
+      await outcome('c');
+    });
+  });
 }
 
 describe('both are ours', () => {
@@ -708,8 +703,8 @@ describe('a hostile view', () => {
     await view('say', BEGUN);
     await page.evaluate(async () => window.host.callTool('fine', { a: 1 }));
     const got = (await view('got')).value;
-    const told = got.find(({ method }) => method === 'ui/notifications/host-context-changed');
-    assert.deepEqual(told.params, { locale: 'eo' });
+    const changed = got.find(({ method }) => method === 'ui/notifications/host-context-changed');
+    assert.deepEqual(changed.params, { locale: 'eo' });
     const agents = await page.evaluate(async () => (await window.connectView()).call('fine', {}));
     assert.equal(agents.success, true);
     assert.equal((await log()).includes('closed'), false);

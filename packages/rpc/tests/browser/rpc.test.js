@@ -54,11 +54,9 @@ const DIRECTIONS = {
 for (const [sdk, callers] of Object.entries(DIRECTIONS)) {
   describe(`${sdk} on our channel`, () => {
     for (const who of callers) {
-      const sides = (app) => (who === 'host' ? [page, app] : [app, page]);
-
       test(`the ${who} calls: answered, cancelled, and again`, async () => {
         const app = await open(sdk);
-        const [caller, callee] = sides(app);
+        const [caller, callee] = who === 'host' ? [page, app] : [app, page];
         await call(caller, 'a', 'echo', { text: 'é😀' });
         assert.deepEqual(await outcome(caller, 'a'), { value: { text: 'é😀' } });
         await call(caller, 'b', 'hang', {});
@@ -69,40 +67,46 @@ for (const [sdk, callers] of Object.entries(DIRECTIONS)) {
         await call(caller, 'c', 'echo', 1);
         assert.deepEqual(await outcome(caller, 'c'), { value: 1 });
       });
-
-      test(`the ${who} calls, and the app is reloaded: both sides are told`, async () => {
-        const app = await open(sdk);
-        const [caller, callee] = sides(app);
-        await call(caller, 'a', 'hang', {});
-        await logged(callee, 'started');
-        await app.evaluate(() => void location.reload());
-        if (who === 'host') assert.equal((await outcome(page, 'a')).value, undefined);
-        else await logged(page, 'started', 'aborted');
-        // The new document can be spoken with, on a channel of its own.
-        await page.evaluate((o) => window.again(o), { sdk, origin: site.appOrigin });
-        await call(page, 'b', 'echo', 'again');
-        assert.deepEqual(await outcome(page, 'b'), { value: 'again' });
-      });
     }
-
-    test('the iframe is removed: what waits for it is rejected', async () => {
-      const app = await open(sdk);
-      await call(page, 'a', 'hang', {});
-      await logged(app, 'started');
-      await page.evaluate(() => window.iframe.remove());
-      assert.equal((await outcome(page, 'a')).value, undefined);
-    });
-
-    test('the host closes: the app’s handlers are aborted', async () => {
-      const app = await open(sdk);
-      await call(page, 'a', 'hang', {});
-      await logged(app, 'started');
-      await page.evaluate(() => void window.end.close());
-      await logged(app, 'started', 'aborted');
-      assert.equal((await outcome(page, 'a')).value, undefined);
-    });
   });
 }
+
+// Which SDK is on the channel decides nothing here: tests/interop/adapters.test.js has all of them.
+describe('the end of the channel', () => {
+  const sdk = 'ACP SDK';
+
+  for (const who of ['host', 'app'])
+    test(`the ${who} calls, and the app is reloaded: both sides are told`, async () => {
+      const app = await open(sdk);
+      const [caller, callee] = who === 'host' ? [page, app] : [app, page];
+      await call(caller, 'a', 'hang', {});
+      await logged(callee, 'started');
+      await app.evaluate(() => void location.reload());
+      if (who === 'host') assert.equal((await outcome(page, 'a')).value, undefined);
+      else await logged(page, 'started', 'aborted');
+      // The new document can be spoken with, on a channel of its own.
+      await page.evaluate((o) => window.again(o), { sdk, origin: site.appOrigin });
+      await call(page, 'b', 'echo', 'again');
+      assert.deepEqual(await outcome(page, 'b'), { value: 'again' });
+    });
+
+  test('the iframe is removed: what waits for it is rejected', async () => {
+    const app = await open(sdk);
+    await call(page, 'a', 'hang', {});
+    await logged(app, 'started');
+    await page.evaluate(() => window.iframe.remove());
+    assert.equal((await outcome(page, 'a')).value, undefined);
+  });
+
+  test('the host closes: the app’s handlers are aborted', async () => {
+    const app = await open(sdk);
+    await call(page, 'a', 'hang', {});
+    await logged(app, 'started');
+    await page.evaluate(() => void window.end.close());
+    await logged(app, 'started', 'aborted');
+    assert.equal((await outcome(page, 'a')).value, undefined);
+  });
+});
 
 describe('the channel', () => {
   const sdk = 'ACP SDK';
@@ -413,9 +417,6 @@ describe('the channel', () => {
 
 describe('MCP Apps', () => {
   const PAIRS = [
-    ['their AppBridge', 'our view'],
-    ['our host', 'their App'],
-    ['our host', 'our view'],
     ['their AppBridge on our channel', 'their App on our channel'],
     ['their AppBridge on our channel', 'their App'],
     ['their AppBridge', 'their App on our channel'],
@@ -448,21 +449,6 @@ describe('MCP Apps', () => {
         for (const realm of [page, app])
           assert.equal(await realm.evaluate(() => window.core), CORE);
       });
-
-      if (host === 'our host') {
-        const ENDINGS = {
-          reloaded: () => app.evaluate(() => void location.reload()),
-          removed: () => page.evaluate(() => window.iframe.remove()),
-        };
-        for (const [what, end] of Object.entries(ENDINGS)) {
-          test(`the view is ${what}: what waits for it is rejected`, async () => {
-            await call(page, 'a', 'hang', {});
-            await logged(app, 'started');
-            await end();
-            assert.equal((await outcome(page, 'a')).value, undefined);
-          });
-        }
-      }
 
       for (const who of ['view', 'host']) {
         test(`the ${who} calls a tool, and cancels one`, async () => {

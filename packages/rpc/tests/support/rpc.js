@@ -3,6 +3,7 @@
  */
 import { createPeer } from '../../src/index.js';
 import { portTransport } from 'abp-bridge/driver';
+import { CANCEL } from './dialects.js';
 
 /**
  * A way for two to speak without a line in between: what one posts, the other hears in a task of
@@ -33,7 +34,7 @@ export function recording(transport, log, direction, back) {
   return tap;
 }
 
-/** Two of our peers, and what they said, in the order in which it was sent. */
+/** Two of our peers, and their messages in the order in which they were sent. */
 export function peerPair(dialect, { a = {}, b = {} } = {}) {
   const [left, right] = linkedTransports();
   const log = [];
@@ -41,22 +42,15 @@ export function peerPair(dialect, { a = {}, b = {} } = {}) {
     a: createPeer(recording(left, log, 'a2b'), { dialect, ...a }),
     b: createPeer(recording(right, log, 'b2a'), { dialect, ...b }),
     log,
-    /** Says anything to b. */
+    /** Sends any message to b. */
     toB: (message) => left.post(message),
     sent: (dir) => log.filter((entry) => entry.dir === dir).map(({ msg }) => msg),
   };
 }
 
-/** As a request it is unknown, whatever handlers there are. */
-const CANCELS = {
-  acp: '$/cancel_request',
-  lsp: '$/cancelRequest',
-  mcp: 'notifications/cancelled',
-};
-
 /**
- * One of our peers, and a script in the other's place: `post` speaks, `heard` is what our peer
- * says.
+ * One of our peers, and a script as the other side: `post` sends to our peer, `heard` has what our
+ * peer has sent.
  */
 export function scriptedPeer(dialect, options = {}) {
   const waiting = [];
@@ -81,18 +75,18 @@ export function scriptedPeer(dialect, options = {}) {
     post: (...messages) => {
       for (const message of messages) transport.onMessage(message, []);
     },
-    /** Resolves when our peer has said this many messages. */
+    /** Resolves when our peer has sent this many messages. */
     async said(count) {
       while (heard.length < count) await new Promise((wake) => waiting.push(wake));
       return heard;
     },
     /**
-     * Resolves when whatever our peer had to do at once is done: it answers this request after all
-     * else.
+     * Resolves when our peer has done all that it does at once: it answers this request last. As a
+     * request, a cancel is unknown to every peer.
      */
     async quiet() {
       const id = `quiet ${heard.length}`;
-      transport.onMessage({ jsonrpc: '2.0', id, method: CANCELS[dialect] }, []);
+      transport.onMessage({ jsonrpc: '2.0', id, method: CANCEL[dialect][0] }, []);
       while (!heard.some((message) => message.id === id)) {
         await new Promise((wake) => waiting.push(wake));
       }

@@ -329,25 +329,6 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       }
     });
 
-    test('a handler that goes on after a cancel is said to be cancelling until it has ended', async () => {
-      const page = await t.open(address('app', { limits: { grace: LONG } }));
-      await toolsOf(page);
-      await page.evaluate(async () => {
-        const deaf = (await document.modelContext.getTools()).find(({ name }) => name === 'deaf');
-        const { signal } = (window.controller = new AbortController());
-        document.modelContext.executeTool(deaf, {}, { signal }).catch(() => {});
-      });
-      await page.notes.seen('deaf started');
-      await page.evaluate(() => window.controller.abort());
-      await page.notes.seen('deaf was told');
-      assert.equal((await lastCall(page)).state, 'cancelling');
-      await page.evaluate(() => window.releases[0]());
-      await page.notes.seen('deaf ended');
-      let last;
-      while ((last = await lastCall(page)).state === 'cancelling');
-      assert.equal(last.state, 'cancelled');
-    });
-
     test('an origin that is not named sees nothing', async () => {
       const strange = await t.host(address('app', { origins: [hostOrigin] }), 'tools', otherOrigin);
       await toolsOf(strange.frames()[1]);
@@ -619,20 +600,6 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
         assert.equal((await say('unheard.of')).error.code, 'UNKNOWN_CAPABILITY');
       });
 
-      test('parameters that are no object are refused, and cost the next call nothing', async () => {
-        const client = await way(kind);
-        const say = async (params) => {
-          await client.begin('1', 'same', params);
-          return client.outcome('1');
-        };
-        for (const params of ['text', 5, true]) {
-          assert.equal((await say(params)).error.code, 'INVALID_PARAMS');
-          assert.deepEqual((await say({ params })).data, { params });
-        }
-        assert.deepEqual((await say(null)).data, {});
-        assert.deepEqual((await say([1])).data, [1]);
-      });
-
       test('a cancel reaches the tool, and claims no outcome', async () => {
         const client = await way(kind);
         await client.begin('1', 'slow', {});
@@ -647,28 +614,6 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
         await client.notes.seen('slow stopped');
       });
 
-      test('a timeout is a cancel that a clock asked for', async () => {
-        const client = await way(kind);
-        await client.begin('1', 'slow', {}, { timeout: 1000 });
-        const { success, error, metadata } = await client.outcome('1');
-        assert.equal(success, false);
-        assert.equal(error.code, 'TIMEOUT');
-        assert.equal(metadata.outcome, 'unknown');
-      });
-
-      test('one call is cancelled, and another goes on', async () => {
-        const client = await way(kind);
-        await client.begin('1', 'slow', {});
-        await client.begin('2', 'slow', {});
-        await client.notes.seen('slow started', 2);
-        await client.abort('1');
-        assert.equal((await client.outcome('1')).cancelled, true);
-        await client.notes.seen('slow stopped');
-        assert.equal(client.notes.lines.filter((line) => line === 'slow stopped').length, 1);
-        await client.abort('2');
-        assert.equal((await client.outcome('2')).cancelled, true);
-      });
-
       test('tools come and go', async () => {
         const client = await way(kind);
         const hasFresh = async () => (await client.list()).some(({ name }) => name === 'fresh');
@@ -681,6 +626,45 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       });
     });
   }
+
+  describe('our agent, however it reaches the tools', () => {
+    const kind = 'a page that is driven';
+    test('parameters that are no object are refused, and cost the next call nothing', async () => {
+      const client = await way(kind);
+      const say = async (params) => {
+        await client.begin('1', 'same', params);
+        return client.outcome('1');
+      };
+      for (const params of ['text', 5, true]) {
+        assert.equal((await say(params)).error.code, 'INVALID_PARAMS');
+        assert.deepEqual((await say({ params })).data, { params });
+      }
+      assert.deepEqual((await say(null)).data, {});
+      assert.deepEqual((await say([1])).data, [1]);
+    });
+
+    test('a timeout is a cancel that a clock asked for', async () => {
+      const client = await way(kind);
+      await client.begin('1', 'slow', {}, { timeout: 1000 });
+      const { success, error, metadata } = await client.outcome('1');
+      assert.equal(success, false);
+      assert.equal(error.code, 'TIMEOUT');
+      assert.equal(metadata.outcome, 'unknown');
+    });
+
+    test('one call is cancelled, and another goes on', async () => {
+      const client = await way(kind);
+      await client.begin('1', 'slow', {});
+      await client.begin('2', 'slow', {});
+      await client.notes.seen('slow started', 2);
+      await client.abort('1');
+      assert.equal((await client.outcome('1')).cancelled, true);
+      await client.notes.seen('slow stopped');
+      assert.equal(client.notes.lines.filter((line) => line === 'slow stopped').length, 1);
+      await client.abort('2');
+      assert.equal((await client.outcome('2')).cancelled, true);
+    });
+  });
 
   describe('our agent, and pages that end', () => {
     const ENDS = {
@@ -789,13 +773,14 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
         const { signal } = (window.controller = new AbortController());
         document.modelContext.executeTool(tool, {}, { signal }).catch(() => {});
       }, name);
-    const told = async () => (await execute(page, 'abp.calls', {})).data.calls;
+    const callsOf = async () => (await execute(page, 'abp.calls', {})).data.calls;
     await start('steps');
     await page.notes.seen('steps at 12');
-    assert.equal((await told())[0].state, 'running');
+    assert.equal((await callsOf())[0].state, 'running');
     await page.evaluate(() => window.controller.abort());
     let last;
-    while ((last = (await told())[0]).state === 'cancelling') assert.equal(last.outcome, 'running');
+    while ((last = (await callsOf())[0]).state === 'cancelling')
+      assert.equal(last.outcome, 'running');
     assert.deepEqual([last.state, last.outcome], ['cancelled', 'stopped']);
     assert.deepEqual(last.report, { applied: 12, remaining: 28 });
     // One that goes on is said to, until it ends.
@@ -803,7 +788,7 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
     await page.notes.seen('deaf started');
     await page.evaluate(() => window.controller.abort());
     await page.notes.seen('deaf was told');
-    const [{ callId, outcome }] = await told();
+    const [{ callId, outcome }] = await callsOf();
     assert.equal(outcome, 'running');
     await page.evaluate(() => window.releases[0]());
     await page.notes.seen('deaf ended');

@@ -22,10 +22,10 @@ import {
   fateOf,
   onAbort,
   onElicitationBy,
-  toldOf,
+  outcomeTold,
 } from './calls.js';
 import { TROUBLES } from './stops.js';
-import { a2a, gatewayHandles, gatewayTasks } from './task-ways.js';
+import { a2a, gatewayHandles, gatewayTasks } from './task-connections.js';
 import { turn, withChecks } from './work.js';
 
 /** What agents wait for an app: longer than any app waits for its handlers. */
@@ -53,8 +53,8 @@ const optionsOf = ({ caller, returns, name }) => ({
  * What a response tells now, and what later.
  * @param {any} response
  */
-function told(response) {
-  const now = toldOf(response);
+function outcomesNowAndLater(response) {
+  const now = outcomeTold(response);
   return 'settled' in response
     ? { ...now, settled: async () => fateOf(await response.settled) }
     : now;
@@ -66,7 +66,7 @@ function told(response) {
  */
 function session(client, more) {
   const call = callsBy(() => client);
-  return { call: async (...given) => toldOf(await call(...given)), ...more };
+  return { call: async (...given) => outcomeTold(await call(...given)), ...more };
 }
 
 /**
@@ -78,7 +78,7 @@ function session(client, more) {
  *   in a page that was reloaded: what it keeps is its `owner`
  * @param {(handlers: any, settings: import('./stops.js').Settings) => { capabilities: any,
  *   close?: () => unknown }} [how.appOf]
- * @returns {import('./stops.js').Way}
+ * @returns {import('./stops.js').Connection}
  */
 const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
   reports: true,
@@ -111,7 +111,7 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
     const call = callsBy(() => client);
     return {
       // What another client was told, it asks for itself.
-      call: async (...given) => (reloads ? toldOf : told)(await call(...given)),
+      call: async (...given) => (reloads ? outcomeTold : outcomesNowAndLater)(await call(...given)),
       async back() {
         if (reloads) client = await connect(dial, options);
         else await client.reconnect();
@@ -122,7 +122,7 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
         return fateOf(await client.outcome(callId, given));
       },
       ready: () => client.outcome('nothing'),
-      again: async (...given) => toldOf(await client.call(...given)),
+      again: async (...given) => outcomeTold(await client.call(...given)),
       trouble() {
         if (trouble === 'the app closes') return apps[0].close();
         if (trouble === 'the agent closes') return client.close();
@@ -207,7 +207,7 @@ async function sockets() {
   ];
 }
 
-/** A page that is driven, and goes away without a word. @type {import('./stops.js').Way} */
+/** A page that is driven, and goes away without a word. @type {import('./stops.js').Connection} */
 const driven = {
   reports: true,
   troubles: ['the line is cut', 'the app closes', 'the agent closes'],
@@ -248,7 +248,7 @@ const driven = {
   },
 };
 
-/** A thread that is ended in the middle of its work. @type {import('./stops.js').Way} */
+/** A thread that is ended in the middle of its work. @type {import('./stops.js').Connection} */
 const inThread = {
   reports: true,
   costs: 10,
@@ -277,7 +277,7 @@ const inThread = {
  * Two peers of JSON-RPC. What a cancelled request came to is in its error's data; any other error
  * is the handler's own.
  * @param {'acp' | 'lsp' | 'mcp'} dialect
- * @returns {import('./stops.js').Way}
+ * @returns {import('./stops.js').Connection}
  */
 const peers = (dialect) => ({
   lacks: ['input', 'inner calls', 'checks', 'cancel'],
@@ -352,7 +352,7 @@ const peers = (dialect) => ({
 /**
  * The tools of an MCP App's view, which its host calls as an app. Between them is a channel instead
  * of windows.
- * @type {import('./stops.js').Way}
+ * @type {import('./stops.js').Connection}
  */
 const view = {
   reports: true,
@@ -402,7 +402,7 @@ const recorded = ({ state, outcome, report }) => ({
 /**
  * WebMCP tools of an app, in a browser that drops what a tool says after its caller has cancelled:
  * only the tool that is asked tells.
- * @type {import('./stops.js').Way}
+ * @type {import('./stops.js').Connection}
  */
 const webMcp = {
   reports: true,
@@ -445,7 +445,7 @@ const webMcp = {
   },
 };
 
-/** WebMCP tools that are not ours, wrapped. @type {import('./stops.js').Way} */
+/** WebMCP tools that are not ours, wrapped. @type {import('./stops.js').Connection} */
 const wrapped = {
   waits: true,
   reports: true,
@@ -468,8 +468,8 @@ const wrapped = {
   },
 };
 
-/** @type {Record<string, import('./stops.js').Way>} */
-export const WAYS = {
+/** @type {Record<string, import('./stops.js').Connection>} */
+export const CONNECTIONS = {
   'a port': over(ports),
   'a WebSocket': over(sockets, { reloads: true }),
   'a pool': {

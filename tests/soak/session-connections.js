@@ -34,14 +34,14 @@ import { collect } from './memory.js';
  * @property {() => unknown} [breakAll] ends all of its sessions
  * @property {() => unknown} close ends what is left
  *
- * @typedef {object} Way
+ * @typedef {object} Connection
  * @property {string[]} ends how calls end by it, beside 'completed'
  * @property {number} [costs] so many times more than others: there are fewer sessions
  * @property {() => Promise<Group>} begin
  */
 
 /** @param {any} response of the protocol */
-const told = ({ success, error }) => (success ? 'completed' : error.code);
+const endOf = ({ success, error }) => (success ? 'completed' : error.code);
 
 /**
  * Reads a stream, or so many chunks of it.
@@ -54,7 +54,7 @@ async function read(stream, count) {
   } catch {
     // The response says the same.
   }
-  return told(await stream.response);
+  return endOf(await stream.response);
 }
 
 /** How calls of apps end. */
@@ -87,29 +87,29 @@ const OF_TASKS = [
  * @returns {Uses}
  */
 export const usesOf = (client) => ({
-  echo: async () => told(await client.call('echo', { text: 'some text' })),
-  fails: async () => told(await client.call('fails')),
-  'is unknown': async () => told(await client.call('nothing')),
-  lasts: async ({ signal }) => told(await client.call('lasts', {}, { signal })),
-  'has a call of its own': async ({ signal }) => told(await client.call('nested', {}, { signal })),
-  'is timed out': async () => told(await client.call('lasts', {}, { timeout: 1 })),
+  echo: async () => endOf(await client.call('echo', { text: 'some text' })),
+  fails: async () => endOf(await client.call('fails')),
+  'is unknown': async () => endOf(await client.call('nothing')),
+  lasts: async ({ signal }) => endOf(await client.call('lasts', {}, { signal })),
+  'has a call of its own': async ({ signal }) => endOf(await client.call('nested', {}, { signal })),
+  'is timed out': async () => endOf(await client.call('lasts', {}, { timeout: 1 })),
   'is cancelled': async ({ id: callId }) => {
     const call = client.call('lasts', {}, { callId });
     void client.cancel(callId, 'changed my mind');
-    return told(await call);
+    return endOf(await call);
   },
   'is stopped before it begins': async () =>
-    told(await client.call('lasts', {}, { signal: AbortSignal.abort() })),
+    endOf(await client.call('lasts', {}, { signal: AbortSignal.abort() })),
   'is tried again': async ({ signal }) =>
-    told(await client.call('fails', {}, { retry: { attempts: 2, delay: 1 }, signal })),
-  reports: async () => told(await client.call('reports', {}, { onProgress() {} })),
-  asks: async () => told(await client.call('asks')),
+    endOf(await client.call('fails', {}, { retry: { attempts: 2, delay: 1 }, signal })),
+  reports: async () => endOf(await client.call('reports', {}, { onProgress() {} })),
+  asks: async () => endOf(await client.call('asks')),
   'is read': () => read(client.stream('counts', { rows: 5 })),
   'is left': () => read(client.stream('counts', { rows: 500 }), 3),
   'is read by nobody': async ({ signal }) =>
-    told(await client.stream('counts', { rows: 500 }, { signal }).response),
+    endOf(await client.stream('counts', { rows: 500 }, { signal }).response),
   'has input': async () =>
-    told(await client.call('sums', {}, { input: ReadableStream.from([1, 2, 3]) })),
+    endOf(await client.call('sums', {}, { input: ReadableStream.from([1, 2, 3]) })),
 });
 
 /** The agent's options. Its grace and the app's are longer than any test: nobody is given up. */
@@ -123,7 +123,7 @@ const OPTIONS = {
 const appOf = (options = {}) =>
   expose({ app: APP, capabilities: HANDLERS }, { origins: [], ...options });
 
-/** An app of others' making, with the same handlers. */
+/** A foreign app, with the same handlers. */
 function foreignApp() {
   /** @type {Map<string, AbortController>} */
   const running = new Map();
@@ -165,8 +165,8 @@ const agentBreaks = (client) => ({ 'the agent closes': () => client.close() });
  * Over a transport of which both ends are here. Its agents may come again.
  * @param {() => Promise<import('../contracts/channels.js').End[]>} ends
  * @param {object} [options] of both sides
- * @param {() => any} [app] makes an app of others' making, instead of ours
- * @returns {Way}
+ * @param {() => any} [app] makes a foreign app, instead of ours
+ * @returns {Connection}
  */
 const over = (ends, options, app) => ({
   ends: OF_APPS,
@@ -241,7 +241,7 @@ globalThis.MutationObserver = /** @type {any} */ (
 /**
  * Window messages, as between a page and its iframe.
  * @param {object} options of both sides
- * @returns {Way}
+ * @returns {Connection}
  */
 const inWindow = (options) => ({
   ends: OF_APPS,
@@ -287,7 +287,7 @@ const inWindow = (options) => ({
   },
 });
 
-/** @type {Way} */
+/** @type {Connection} */
 const driven = {
   ends: OF_APPS,
   async begin() {
@@ -323,7 +323,7 @@ const driven = {
   },
 };
 
-/** The tools of an MCP App's view, which its host calls as an app. @type {Way} */
+/** The tools of an MCP App's view, which its host calls as an app. @type {Connection} */
 const view = {
   ends: OF_APPS,
   costs: 2,
@@ -363,7 +363,7 @@ const OF_ONE_WORKER = 20;
 
 /**
  * Sessions that begin in one worker thread, one after the other, until it is terminated.
- * @type {Way}
+ * @type {Connection}
  */
 const inThread = {
   ends: OF_APPS,
@@ -408,7 +408,7 @@ const inThread = {
 
 /**
  * @param {'acp' | 'lsp' | 'mcp'} dialect
- * @returns {Way}
+ * @returns {Connection}
  */
 const peers = (dialect) => ({
   ends: OF_PEERS,
@@ -503,7 +503,7 @@ const CARD = { name: 'Agent' };
 /** So few are remembered that the first sessions have them all. */
 const REMEMBERED = { limits: { maxTasks: 64 } };
 
-/** @type {Way} */
+/** @type {Connection} */
 const tasks = {
   ends: OF_TASKS,
   costs: 2,
@@ -539,8 +539,8 @@ const tasks = {
   },
 };
 
-/** @type {Record<string, Way>} */
-export const WAYS = {
+/** @type {Record<string, Connection>} */
+export const CONNECTIONS = {
   ...Object.fromEntries(TRANSPORTS.map(({ name, ends }) => [name, over(ends)])),
   'MessageChannel, messages': over(TRANSPORTS[0].ends, { upgrade: 'none' }),
   'window, then a port': inWindow({}),

@@ -19,7 +19,7 @@ const LONG = 3_600_000;
 
 /**
  * Executors of A2A, over HTTP, whose connections break: the client opens its streams again.
- * @type {import('./stops.js').Way}
+ * @type {import('./stops.js').Connection}
  */
 export const a2a = {
   costs: 5,
@@ -95,7 +95,7 @@ function serverEnd(port) {
 /**
  * What the result of a tool tells, and whether it says in its sentence what it says in its word.
  */
-function told({ isError, content, _meta }) {
+function outcomeOfResult({ isError, content, _meta }) {
   if (!isError) return { success: true };
   const { outcome, report } = _meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
   // A stage of the work is in the sentence alone.
@@ -113,7 +113,7 @@ function told({ isError, content, _meta }) {
  * @param {number} patience of the gateway, in ms
  * @param {(client: any, tool: string, params: object, signal: AbortSignal) => Promise<any>} use
  *   calls a tool, and resolves with its result
- * @returns {import('./stops.js').Way}
+ * @returns {import('./stops.js').Connection}
  */
 const gateway = (patience, use) => ({
   costs: 5,
@@ -150,7 +150,8 @@ const gateway = (patience, use) => ({
     // Until then there are no names of tools.
     await client.request('tools/list', {});
     return {
-      call: async (name, params, { signal }) => told(await use(client, name, params, signal)),
+      call: async (name, params, { signal }) =>
+        outcomeOfResult(await use(client, name, params, signal)),
       pace: () => client.request('ping', {}),
       trouble() {
         if (trouble === 'the app closes') exposed.close();

@@ -1,5 +1,5 @@
-// The ways by which an app of this library is called in Node, for rules that must hold on each of
-// them alike.
+// How an app of this library is called in Node, for rules that must hold over each of these
+// connections alike.
 import { expose } from '../../parts/main/index.js';
 import { webSocketTransport } from '../../parts/transports/index.js';
 import { socketPair } from '../contracts/channels.js';
@@ -47,7 +47,7 @@ async function within(capabilities, given) {
  * @type {Record<string, (capabilities: any, given?: { options?: any, exposeOptions?: any })
  *   => Promise<any>>}
  */
-export const WAYS = {
+export const CONNECTIONS = {
   'a port with frames': (capabilities, given) =>
     overPort(capabilities, { ...given, upgrade: 'frames' }),
   'a port with messages': (capabilities, given) =>

@@ -3,7 +3,7 @@ import { build } from 'esbuild';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { sandboxFor } from '../../packages/mcp-apps/tests/support/mcp-apps.js';
 import { launch, serve } from '../support/browser.js';
-import { AGENT, callsBy, onElicitationBy, toldOf } from './calls.js';
+import { AGENT, callsBy, onElicitationBy, outcomeTold } from './calls.js';
 import { serveDatabase } from './database-server.js';
 import { addressWith } from './pages/place.js';
 
@@ -28,10 +28,10 @@ const CUTS = {
 /**
  * Opens a browser with WebMCP, and serves pages.
  * @param {import('./database.js').Database} database
- * @returns {Promise<{ ways: Record<string, import('./stops.js').Way>, close: ()
+ * @returns {Promise<{ connections: Record<string, import('./stops.js').Connection>, close: ()
  *   => Promise<void> }>}
  */
-export async function openPageWays(database) {
+export async function openPageConnections(database) {
   const browser = await launch({ args: ['--enable-features=WebMCP,WebMCPTesting'] });
   const [ofHost, ofApp, served] = await Promise.all([serve(), serve(), serveDatabase(database)]);
   const hostOrigin = `http://127.0.0.1:${ofHost.port}`;
@@ -75,7 +75,7 @@ export async function openPageWays(database) {
 
   /**
    * @param {'iframe' | 'view' | 'worker' | 'pool'} how
-   * @param {Partial<import('./stops.js').Way>} its
+   * @param {Partial<import('./stops.js').Connection>} its
    */
   const inHost = (how, { lacks, ...its }) => ({
     costs: 10,
@@ -135,7 +135,7 @@ export async function openPageWays(database) {
     },
   });
 
-  /** A page that Playwright drives. @type {import('./stops.js').Way} */
+  /** A page that Playwright drives. @type {import('./stops.js').Connection} */
   const driven = {
     costs: 10,
     reports: true,
@@ -154,7 +154,7 @@ export async function openPageWays(database) {
       return {
         dies: trouble === 'the line is cut',
         pace,
-        call: async (...given) => toldOf(await call(...given)),
+        call: async (...given) => outcomeTold(await call(...given)),
         trouble() {
           if (trouble === 'the agent closes') return client.close();
           if (trouble === 'the app closes') return page.evaluate(() => window.exposed.close());
@@ -165,7 +165,7 @@ export async function openPageWays(database) {
     },
   };
 
-  /** Tools of WebMCP, called by a script of their page. @type {import('./stops.js').Way} */
+  /** Tools of WebMCP, called by a script of their page. @type {import('./stops.js').Connection} */
   const tools = {
     costs: 10,
     reports: true,
@@ -191,7 +191,7 @@ export async function openPageWays(database) {
 
   const troubles = ['the line is cut', 'the app closes', 'the agent closes'];
   return {
-    ways: {
+    connections: {
       'an iframe of another site': inHost('iframe', {
         troubles: [...troubles, 'the app restarts'],
       }),

@@ -1,17 +1,16 @@
 /**
- * What a circle of scripts/jobs.js may cost. Seconds of CPU are those of the machine that the table
- * in CONTRIBUTING.md was made on. Those of a slower one are divided by how much longer the job in
- * the middle takes there: no change makes most jobs dearer. A budget is held where nothing else
- * runs.
+ * The budget of a circle of scripts/jobs.js, in seconds of CPU of the machine that measured
+ * scripts/costs.json. The seconds of a slower machine are divided by how much longer the job in the
+ * middle takes there: no change makes most jobs dearer. A budget is held where nothing else runs.
  */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 
 /** @type {Record<string, number>} */
-const BUDGETS = { working: 360, landing: 1140 };
+const BUDGETS = { working: 240, landing: 900 };
 
-/** @returns {number} seconds that the processors have worked, for whomever */
+/** @returns {number} seconds that the processors have worked, for all processes */
 const busySeconds = () =>
   cpus().reduce((total, { times }) => total + times.user + times.nice + times.sys, 0) / 1000;
 
@@ -23,7 +22,7 @@ async function isBusy() {
 }
 
 /**
- * How much slower than that machine this one is. What the table lacks counts as no slower.
+ * The slowdown of this machine against that one. Jobs missing in the table count as no slower.
  * @param {Map<string, number>} cost
  * @param {Map<string, number>} known both in seconds by job
  */
@@ -35,9 +34,9 @@ function slownessOf(cost, known) {
 /**
  * Begins to measure a circle.
  * @param {string} circle
- * @returns {Promise<(cost: Map<string, number>) => Promise<boolean>>} tells at its end, when
- *   nothing of it runs any more, whether its budget is kept, and prints which jobs grew; `cost` has
- *   seconds of CPU by job
+ * @returns {Promise<(cost: Map<string, number>) => Promise<boolean>>} call it at the end, when
+ *   nothing of the circle runs any more: it returns whether the budget is kept, and prints the jobs
+ *   that grew; `cost` has seconds of CPU by job
  */
 export async function holdBudget(circle) {
   const most = BUDGETS[circle];
@@ -49,10 +48,8 @@ export async function holdBudget(circle) {
       console.log('Something else runs on this machine: the budget was not held.');
       return true;
     }
-    const table = readFileSync('CONTRIBUTING.md', 'utf8').matchAll(
-      /^\| `([\w-]+)` +\| +(\d+) \|/gm,
-    );
-    const known = new Map([...table].map(([, name, then]) => [name, Number(then)]));
+    /** @type {Map<string, number>} */
+    const known = new Map(Object.entries(JSON.parse(readFileSync('scripts/costs.json', 'utf8'))));
     const slowness = slownessOf(cost, known);
     const seconds = Math.round(spent / slowness);
     const than = `a machine ${slowness.toFixed(2)} times slower than that of the table`;

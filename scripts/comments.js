@@ -1,7 +1,7 @@
 /**
- * A plugin of oxlint that looks at comments, which Prettier leaves as they are. They end by column
- * 100, and each tag of JSDoc begins a line, but for a `@type` behind a description. .oxlintrc.json
- * says in which files.
+ * A plugin of oxlint that checks comments, which Prettier does not change. They end by column 100,
+ * and each tag of JSDoc begins a line, except a `@type` behind a description. .oxlintrc.json lists
+ * the files.
  */
 
 const WIDTH = 100;
@@ -11,13 +11,13 @@ const TAGS =
 const FOLDED = new RegExp(`[^\\s*/].*\\s@(${TAGS})\\b`);
 
 /**
- * What is wrong with a line of a comment.
+ * The error in a line of a comment.
  * @param {string} line up to the end of the comment
- * @param {string} comment what of it is the comment's
+ * @param {string} comment the comment's part of it
  * @returns {string | undefined}
  */
 function mistakeIn(line, comment) {
-  // An address cannot be broken.
+  // A URL cannot be broken.
   if (line.length > WIDTH && !comment.includes('://')) return `Ends behind column ${WIDTH}.`;
   if (comment.includes('prettier-ignore')) return 'Keeps Prettier away.';
   return FOLDED.test(comment.replaceAll(/`[^`]*`/g, ''))

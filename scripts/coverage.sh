@@ -8,6 +8,6 @@ scripts/build.sh coverage
 find build/coverage -name '*.gcda' -delete
 ctest --test-dir build/coverage -j2 -E 'core_symbols|install_and_use|explore|walk' >build/coverage.log 2>&1 ||
   { cat build/coverage.log; exit 1; }
-# Copies that are compiled for speed have branches of their own, which nothing here runs.
+# Copies that are optimized for speed have branches of their own, which nothing here runs.
 gcovr --root . --filter src/ --fail-under-line 95 --fail-under-branch 90 \
   --exclude-directories '.*/(abp_plain|walk|explore|explore_tasks|explore_fleet|explore_watches|rpc_explore)\.dir' "$@" build/coverage

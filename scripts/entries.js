@@ -1,7 +1,7 @@
 /**
- * What the packages offer, from `exports` of their package.json: files of dist/lib, with
- * dist/workerd for Cloudflare Workers; and, in dist/page, files for pages without a bundler. Those
- * of them that are exported need no other and no WebAssembly, since the core is inside, as
+ * The entries of the packages, from `exports` of their package.json: files of dist/lib, with
+ * dist/workerd for Cloudflare Workers; and, in dist/page, files for pages without a bundler. The
+ * exported ones of these are self-contained and need no WebAssembly, since they contain the core as
  * JavaScript; but `./page` and `./page/bundle` are the main entry.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
@@ -16,9 +16,9 @@ const NOT_FOR_PAGES =
  * @typedef {object} Entry
  * @property {string} source from the root, as are all paths here
  * @property {string} types the source of its types
- * @property {string} [page] the name of its file in dist/page, if pages without a bundler may use
- *   it
- * @property {string} [single] the same, if it needs no other file
+ * @property {string} [page] the name of its file in dist/page, if it has one for pages without a
+ *   bundler
+ * @property {string} [single] the same, if the file is self-contained
  */
 /**
  * @typedef {object} Package
@@ -27,10 +27,10 @@ const NOT_FOR_PAGES =
  * @property {Record<string, any>} manifest
  * @property {Record<string, Entry>} entries by the names under which they are imported
  * @property {Record<string, string>} modules the sources of dist/lib and of dist/workerd, by the
- *   names of the files without `.js`. What entries share is one thing to all of them
+ *   names of the files without `.js`. A module that entries share is in one file
  * @property {Record<string, string>} pages those of dist/page
- * @property {Record<string, string>} singles those of dist/page that need no other file
- * @property {boolean} hasCore whether it is built for Cloudflare Workers, where a core is imported
+ * @property {Record<string, string>} singles self-contained ones of dist/page
+ * @property {boolean} hasCore whether it imports a core, so that it is built for Cloudflare Workers
  */
 
 /**
@@ -58,7 +58,7 @@ function read(folder) {
     const [, declared] = /^\.\/dist\/types\/(.+)\.d\.ts$/.exec(types) ?? [];
     const [, into, name] = /^\.\/dist\/(lib|page)\/(.+)\.js$/.exec(file) ?? [];
     const from = folder ? `${folder}/src/${declared}` : String(declared);
-    // Where TypeScript sees more than the source says, that stands beside it in a folder `types`.
+    // Where TypeScript needs more than the source has, types are in a folder `types` beside it.
     const source = `${from.replace('/types/', '/')}.js`;
     const imported = posix.join(manifest.name, path);
     const entry = { source, types: from.includes('/types/') ? `${from}.ts` : source };
@@ -86,5 +86,5 @@ export const PACKAGES = ['', ...neighbours].map(read);
 export const [MAIN] = PACKAGES;
 /** All entries, by the names under which they are imported. */
 export const ENTRIES = Object.assign({}, ...PACKAGES.map(({ entries }) => entries));
-/** The main entry for pages in one file, with all that it may load. */
+/** The main entry for pages in one file, with everything that it may load. */
 export const BUNDLE = String(MAIN.manifest.exports['./page/bundle'].default);

@@ -31,7 +31,7 @@ fuzz() {
 
 case $how in
   short)
-    # New inputs go nowhere, so that every such run is the same. As many as fit into half a minute.
+    # New inputs are dropped, so that every such run is the same. As many as fit into half a minute.
     rm -rf build/fuzz/new
     for target in $targets; do
       case $target in

@@ -1,7 +1,7 @@
 /**
  * Writes the kinds of options, by which js/common/check-options.js checks them, from their types:
- * what is declared as `Kinds<Type>`, or as "The kinds of `Type` in file", gets those of that type.
- * They stand where they are used, so that no page downloads others.
+ * objects declared as `Kinds<Type>`, or as "The kinds of `Type` in file", get those of that type.
+ * They are in the files that use them, so that a page downloads only its own.
  *
  *   node scripts/kinds.js            writes them
  *   node scripts/kinds.js --check    fails if some are out of date
@@ -36,7 +36,7 @@ function typeIn(name, path) {
 }
 
 /**
- * What a file declares as the kinds of a type.
+ * The objects that a file declares as the kinds of a type.
  * @param {ts.SourceFile} file
  */
 const declaredIn = (file) =>
@@ -44,7 +44,7 @@ const declaredIn = (file) =>
     const [declaration] = statement.declarationList.declarations;
     const value = /** @type {ts.Expression} */ (declaration.initializer);
     const found = (/** @type {ts.Type} */ type, /** @type {ts.Type[]} */ others = []) => {
-      // What follows the comment that declares it.
+      // The code after the comment that declares it.
       const from = ts.getJSDocCommentsAndTags(statement).at(-1)?.end ?? statement.getStart();
       const head = file.text.slice(statement.getStart(), value.getStart());
       return [{ type, others, head, from, to: value.getEnd() }];
@@ -106,7 +106,7 @@ function kindOf(type) {
 }
 
 /**
- * The type of an option that is there.
+ * The type of a present option.
  * @param {ts.Symbol} property
  */
 function typeOf(property) {
@@ -120,8 +120,8 @@ const WIDTH = 100;
 /**
  * The kinds of a type, as Prettier writes them: in one line if that fits, or else in one each.
  * @param {ts.Type} type
- * @param {ts.Type[]} others the names of those that are looked at elsewhere
- * @param {string} head what stands before them
+ * @param {ts.Type[]} others types whose members are checked elsewhere
+ * @param {string} head the code before them
  */
 function codeOf(type, others, head) {
   const names = others.map((other) => other.isStringLiteral() && other.value);

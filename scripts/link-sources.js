@@ -1,8 +1,8 @@
 /**
- * Makes packages/node_modules, where the packages find each other: what one imports by the name of
- * another is that one's sources there, also before anything was built, and one class is one class
- * for all tests. Everybody else finds what was built: the demo, the tests of what is published, the
- * gateway, which is a program, and what was built itself.
+ * Makes packages/node_modules, by which the packages find each other: an import of another package
+ * gets its sources, also before a build, and each class exists once in all tests. Others get the
+ * built files: the demo, the tests of published packages, the gateway, which is a program, and
+ * built files themselves.
  */
 import { mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -29,7 +29,7 @@ function readIf(read) {
 }
 
 /**
- * What is right stays as it is: tests may run.
+ * A right link stays unchanged: tests may run.
  * @param {string} path of the link
  * @param {string} to
  */
@@ -53,13 +53,13 @@ for (const { name, folder, entries } of PACKAGES) {
       { types: within(types), default: within(source) },
     ]),
   );
-  // Of sources nothing runs by itself that a bundle of them needs.
+  // Only this package's sources have side effects that a bundle needs.
   const sideEffects = name === '@abp-bridge/inspector';
   const manifest = join(place, 'package.json');
   const text = `${JSON.stringify({ name, type: 'module', sideEffects, exports }, null, 2)}\n`;
   if (readIf(() => readFileSync(manifest, 'utf8')) !== text) writeFileSync(manifest, text);
   if (!Object.keys(entries).length) continue;
-  // What was built finds what was built; and so does the gateway.
+  // Built files import built files; and so does the gateway.
   for (const place of ['gateway', ...NEIGHBOURS.map((each) => `${each}/dist`)])
     link(join(packages, place, 'node_modules', name), join(root, folder || '.'));
 }

@@ -1,5 +1,5 @@
 /**
- * Packs all packages that are imported, which is all but the gateway, a program.
+ * Packs all packages that can be imported: all except the gateway, a program.
  *
  *   node scripts/pack.js FOLDER
  */
@@ -18,7 +18,7 @@ const fileOf = ({ name, manifest }) =>
 export const IMPORTED = PACKAGES.filter(({ entries }) => Object.keys(entries).length);
 
 /**
- * @param {string} folder where the files are
+ * @param {string} folder of the files
  * @param {Package[]} packages
  * @returns {Record<string, string>} the files, by the names of the packages
  */
@@ -27,7 +27,7 @@ export const filesIn = (folder, packages = IMPORTED) =>
 
 /**
  * Builds and packs packages.
- * @param {string} folder where the files are put
+ * @param {string} folder for the files
  * @param {Package[]} packages
  */
 export function pack(folder, packages = IMPORTED) {

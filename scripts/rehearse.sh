@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Rehearses a release: publishes all packages to a registry on this machine, installs them from it in empty folders, and runs the
-# lines that the documents name. Before, it compares what calls cost with what the documents say. Needs Chromium, and a machine where
-# nothing else runs. Argument: a commit to upgrade from (none).
+# lines that the documents name. Before, it compares what calls cost with tests/bench/results.json. Needs Chromium, and a machine
+# where nothing else runs. For who makes a release (CONTRIBUTING.md). Argument: a commit to upgrade from (none).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 before=${1:-}
-# The workflow that publishes has another machine each time: it cannot tell.
+# The workflow that publishes has another machine each time: it cannot measure this.
 npm run bench -- --check
 root=$PWD out=$PWD/build/rehearsal port=4873
 rm -rf "$out"
@@ -33,7 +33,7 @@ until curl -sf "http://127.0.0.1:$port/-/ping" >/dev/null; do
   kill -0 "$registry" || { cat "$out/registry.log"; exit 1; }
   sleep 1
 done
-# Only for what runs here: nobody's configuration changes.
+# Only for this run: the user's configuration does not change.
 printf 'registry=http://127.0.0.1:%s/\n//127.0.0.1:%s/:_authToken=rehearsal\n' "$port" "$port" >"$out/npmrc"
 export npm_config_userconfig=$out/npmrc npm_config_cache=$out/cache npm_config_fund=false npm_config_audit=false
 unset npm_config_registry

@@ -1,7 +1,7 @@
 /**
  * Makes dist/lib, dist/page and dist/workerd of each package, which its package.json exports;
- * `--configFor lib` makes only that. What is used together lies together, since each file costs a
- * page a request, and each chunk that a bundler makes of them costs bytes.
+ * `--configFor lib` makes only that. Modules that are used together are in one file, since each
+ * file costs a page a request, and each chunk of a bundler costs bytes.
  */
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -16,8 +16,8 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 /** The doors of the two sides, which begin to load the core. */
 const DOORS = ['expose', 'connect'].map((side) => join(root, `parts/main/${side}.js`));
 /**
- * What is loaded later, by the file it is put into. A part that is not named is in a file of its
- * own.
+ * Parts that are loaded later, by the file that contains them. A part that is not named has a file
+ * of its own.
  */
 const LATER = {
   'app-parts': 'app/goes-on app/questions parts/schemas/checked',
@@ -30,9 +30,9 @@ const LATER = {
   'local-agent': 'page/local-agent',
   foreign: 'foreign/foreign-capabilities',
 };
-/** What is loaded later and is in a file of its own. */
+/** Parts that are loaded later and have files of their own. */
 const ALONE = 'parts/schemas/schema parts/discovery/manifest';
-/** What other entries than the main one share. */
+/** Modules that other entries than the main one share. */
 const SHARED = {
   'shared-parts': 'foreign/foreign-app foreign/read-error page/grace page/reporters',
   'data-parts': 'binary/binary untrusted/bounds parts/transports/json-text',
@@ -49,7 +49,7 @@ const pathsOf = (files) =>
   });
 /**
  * @param {Record<string, string>} parts
- * @returns {Map<string, string | undefined>} the parts, by the paths of what is in them
+ * @returns {Map<string, string | undefined>} the parts, by the paths of their modules
  */
 const byPath = (parts) =>
   new Map(
@@ -61,10 +61,9 @@ const laterOf = byPath({ ...LATER, '': ALONE });
 const sharedOf = byPath(SHARED);
 
 /**
- * What the parts that are loaded later have copies of, by the file these are put into. Each name
- * that they import from the file of the sides costs every page some bytes, and keeps there what it
- * names, also in pages that need it for nothing else. These modules keep nothing that must be there
- * once.
+ * Modules that are copied into parts that are loaded later, by the file of these. Each name that
+ * they import from the file of the sides costs every page some bytes, and keeps its code there,
+ * also in pages that do not need it. These modules have no state that must exist once.
  */
 const COPIED = {
   'later-common': `agent/capability-list app/(session-of|waits)
@@ -83,7 +82,7 @@ const copies = Object.entries(COPIED).map(([part, files]) => ({
   files: new RegExp(`^${root}(js/)?(${files.replace(/\s+/g, '|')})\\.js$`),
 }));
 const COPY = '?later';
-/** The class of errors is one: a program asks for it by `instanceof`. */
+/** The class of errors must exist once: programs compare by `instanceof`. */
 const ERROR = /^export class AbpError [\s\S]*?\n}\n/m;
 const ONE_ERROR = "import { AbpError } from './errors.js?one';\nexport { AbpError };\n";
 /**
@@ -96,7 +95,7 @@ function withOneError(id, code) {
   return code.replace(ERROR, ONE_ERROR);
 }
 
-/** Gives them these copies. @type {Plugin} */
+/** Gives the parts these copies. @type {Plugin} */
 const copiedForLater = {
   name: 'copied for later',
   resolveId(id, importer = '') {
@@ -110,16 +109,16 @@ const copiedForLater = {
     id.endsWith(COPY) ? withOneError(id, readFileSync(id.slice(0, -COPY.length), 'utf8')) : null,
 };
 
-/** What only the sides have. */
+/** Modules of the sides alone. */
 const OWN = /\/js\/(app\/(?!waits)|agent|page|session\/pending-cancel)|\/parts\/main\//;
 
 /**
- * Tells which file a module is put into. What both sides load at once is in one file: bundlers that
- * split code would make files of what parts that are loaded later import, too, and of the rest.
- * Nothing in it runs by itself, for other entries load it, too; the doors, which begin to load the
- * core, are beside it.
- * @param {boolean} forPages whether nothing leaves anything out: then what only the sides have is
- *   beside it, too
+ * Returns the file for a module. The modules that both sides load at once are in one file: bundlers
+ * that split code would otherwise make separate files of those that later parts import, too. It has
+ * no side effects, since other entries load it, too; the two entries that begin to load the core
+ * are beside it.
+ * @param {boolean} forPages whether unused code is never removed: then modules of the sides alone
+ *   are beside it, too
  * @returns {import('@rollup/wasm-node').GetManualChunk}
  */
 function layout(forPages) {
@@ -143,7 +142,7 @@ function layout(forPages) {
 
 /**
  * Rollup orders modules by the paths of their entries. With the main entry first, the core's
- * constants come before what uses them, and bundlers put their values in their places.
+ * constants precede their uses, and bundlers inline their values.
  * @type {Plugin}
  */
 const mainFirst = {
@@ -159,8 +158,7 @@ const constants = new Map(
   ),
 );
 /**
- * Puts their values in their places: bundlers do not, where another file has them. Lines stay as
- * they are.
+ * Inlines their values: bundlers do not, if they are in another file. Lines stay unchanged.
  * @type {Plugin}
  */
 const constantsInside = {
@@ -180,7 +178,7 @@ const constantsInside = {
 
 /** @param {string} id of an import that leads out of the repository */
 const isForeign = (id) => !/^[./]/.test(id);
-/** Puts the packages that are used inside: of ours, their sources. @type {Plugin} */
+/** Includes imported packages: for ours, their sources. @type {Plugin} */
 const foreignInside = {
   name: 'packages inside',
   resolveId(id, importer) {
@@ -190,8 +188,8 @@ const foreignInside = {
 };
 
 /**
- * The core as JavaScript, without the WebAssembly: views of MCP Apps are one document, and may load
- * and compile nothing.
+ * The core as JavaScript, without the WebAssembly: views of MCP Apps are one document, and must not
+ * load or compile anything.
  * @type {Plugin}
  */
 const coreInside = {
@@ -204,8 +202,8 @@ const coreInside = {
   },
 };
 /**
- * The cores for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a
- * module that is imported has been compiled when the Worker starts.
+ * The cores for Cloudflare Workers. WebAssembly must not be compiled there while a Worker runs; an
+ * imported module is compiled before the Worker starts.
  * @returns {Plugin}
  */
 function coresImported() {
@@ -225,7 +223,7 @@ function coresImported() {
       return `export const load = async (module, _fallback, use) =>
       (use((env) => new WebAssembly.Instance(module, { env }).exports), 'wasm');`;
     },
-    // They lie beside the entries.
+    // They are beside the entries.
     renderChunk(code, { fileName }) {
       const folder = '../'.repeat(fileName.split('/').length - 1) || './';
       return { code: code.replaceAll("'cores/", `'${folder}`), map: null };
@@ -239,13 +237,13 @@ function coresImported() {
 
 /**
  * Chromium compiles all functions of such a file while it loads, beside the main thread. Otherwise
- * it compiles each when it is first called, and most of those of a side are called by its first
- * connection. Bundlers drop comments, so it is for pages alone.
+ * it compiles each at its first call, and the first connection of a side calls most of its
+ * functions. Bundlers drop comments, so it is for pages alone.
  */
 const EAGER = { banner: '//# allFunctionsCalledOnLoad' };
 
 /**
- * Has esbuild print each file. One that has something to see keeps its source map.
+ * Has esbuild print each file. A readable file keeps its source map.
  * @param {import('esbuild').TransformOptions} [options]
  * @param {boolean} [forPages]
  * @returns {Plugin}
@@ -259,7 +257,7 @@ const printed = (options, forPages = false) => ({
       if (chunk.type === 'asset') continue;
       const isCore = /-(js|wasm)$/.test(chunk.name);
       const hasMap = sourcemap && !isCore && !/-door$|^later-/.test(chunk.name);
-      // A page asks for the module with the rest, not after it.
+      // A page requests the module with the rest, not after it.
       const early = forPages && chunk.name === 'abp-bridge' ? `import './${wasm}';` : '';
       const map = Buffer.from(JSON.stringify(chunk.map)).toString('base64');
       const made = await transform(
@@ -302,26 +300,26 @@ const options = (input, output, ...plugins) => ({
 });
 
 /**
- * A file that needs no other.
+ * A self-contained file.
  * @param {string} source
  * @param {string} file
  * @param {Plugin[]} plugins
  */
 function single(source, file, ...plugins) {
-  // It may stand in a document: esbuild sees to it that its text does not end that.
+  // It may be inside a document: esbuild escapes text that would end a script there.
   const print = printed({ minify: true });
   return options(source, { file, inlineDynamicImports: true }, ...plugins, foreignInside, print);
 }
 
 /**
- * What is made of a package.
+ * The outputs of a package.
  * @param {import('./entries.js').Package} package_
  * @returns {Record<string, import('@rollup/wasm-node').RollupOptions[]>}
  */
 function outputsOf({ name, folder, modules, pages, singles, hasCore }) {
   const isMain = name === MAIN.name;
   const dist = join(folder, 'dist');
-  // A core is a file of its own: among code neither compresses well.
+  // A core is a file of its own: together with code, neither compresses well.
   const core = (/** @type {string} */ id) => /\/dist\/(\w+-(js|wasm))\.js$/.exec(id)?.[1];
   const inParts = {
     chunkFileNames: 'parts/[name].js',
@@ -345,7 +343,7 @@ function outputsOf({ name, folder, modules, pages, singles, hasCore }) {
         printed(),
       ),
     ],
-    // For pages without a bundler: small, and those of the main package with what they use inside.
+    // For pages without a bundler: small, and those of the main package include their imports.
     page: Object.keys(pages).length
       ? [
           options(
@@ -357,7 +355,7 @@ function outputsOf({ name, folder, modules, pages, singles, hasCore }) {
           ),
         ]
       : [],
-    // Without maps nobody reads it; stacks have its names.
+    // Without maps it is not readable; stacks have its names.
     workerd: hasCore
       ? [
           options(
@@ -378,7 +376,7 @@ function outputsOf({ name, folder, modules, pages, singles, hasCore }) {
   };
 }
 
-/** @param {{ configFor?: string }} given names of outputs, with commas; without it, all */
+/** @param {{ configFor?: string }} given names of outputs, with commas; default: all */
 export default ({ configFor }) =>
   PACKAGES.filter(({ modules }) => Object.keys(modules).length).flatMap((package_) =>
     Object.entries(outputsOf(package_)).flatMap(([output, made]) =>

@@ -17,7 +17,7 @@ case ${1:-all} in
 esac
 
 # needed for | tool, file or pkg-config module that shows it is there | Debian package | what it is for
-# Nothing goes on without what is needed to build; the rest only tests need.
+# Stops without the tools that the build needs; only tests need the rest.
 needed='
 build|node||the shim and its build: version 20 or later
 build|npm||the shim and its build: version 20 or later
@@ -63,7 +63,7 @@ while IFS='|' read -r need tool package purpose; do
     packages+=("$package")
   elif [ "$need" != debian ]; then
     echo "missing: ${tool#lib:}, for $purpose${package:+: install the package $package or its equivalent}"
-    # CI that skipped tests for want of a tool would report what it did not see.
+    # CI must not report success for tests that were skipped because a tool is missing.
     if [ "$need" = build ] || [ "${CI:-}" = true ]; then stop=1; fi
   fi
 done <<<"$needed"
@@ -75,7 +75,7 @@ if [ ${#packages[@]} -gt 0 ]; then
   export DEBIAN_FRONTEND=noninteractive
   install() { apt-get install -y -qq --no-install-recommends "$@" >>build/setup.log 2>&1; }
   : >build/setup.log
-  # One unreachable third-party source must not stop the rest, nor must one package that cannot be had.
+  # One unreachable third-party source must not stop the rest, nor one package that is unavailable.
   apt-get update -qq >>build/setup.log 2>&1 || true
   if ! install "${packages[@]}"; then
     for package in "${packages[@]}"; do
@@ -86,7 +86,7 @@ fi
 for package in "${missing[@]}"; do
   IFS='|' read -r need _ _ purpose <<<"$(grep "|$package|" <<<"$needed")"
   echo "cannot install $package, for $purpose: see build/setup.log"
-  # CI that skipped tests for want of a tool would report what it did not see.
+  # CI must not report success for tests that were skipped because a tool is missing.
   if [ "$need" = build ] || [ "${CI:-}" = true ]; then stop=1; fi
 done
 [ -z "$stop" ] || exit 1
@@ -127,7 +127,7 @@ if [ -e package-lock.json ] && { [ ! -e node_modules/.package-lock.json ] ||
   touch node_modules/.package-lock.json
 fi
 
-# What talks to NATS is needed by a demo.
+# A demo needs the client of NATS.
 if [[ " $wanted " == *" fleet "* ]] && [ ! demo/nats/node_modules/.package-lock.json -nt demo/nats/package-lock.json ]; then
   npm ci --silent --no-audit --no-fund --prefix demo/nats
   touch demo/nats/node_modules/.package-lock.json

@@ -1,5 +1,5 @@
-// Short names for what the module of ABP's core exports and imports: in the published files, where
-// each byte is downloaded. Sources, tests and the files of other platforms have the names in
+// Short names for the exports and imports of the module of ABP's core: in the published files,
+// where each byte is downloaded. Sources, tests and the files of other platforms have the names in
 // wasm/*_boundary.c.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ const LETTERS = '_$abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const GROWTH = 'emscripten_notify_memory_growth';
 const [IMPORT, EXPORT] = [2, 7];
 /**
- * Whether something is exported for the compiler.
+ * True if an export is for the compiler.
  * @param {string} name
  */
 const isOfCompiler = (name) => /^(__|stack)/.test(name);
@@ -28,7 +28,7 @@ function coreIn(file) {
 }
 
 const abp = coreIn(fileURLToPath(new URL('../dist/abp-wasm.js', import.meta.url)));
-/** By the names in C: those of the core of ABP, in the other cores, too, where they have them. */
+/** By the names in C: those of ABP's core. Other cores use them for names that they share. */
 const short = new Map(
   [GROWTH, ...abp.names].map((name, i) => [name, LETTERS[i] ?? `_${LETTERS[i % LETTERS.length]}`]),
 );
@@ -36,8 +36,7 @@ const short = new Map(
 const shortOf = (name) => short.get(name) ?? name;
 
 /**
- * Gives what a module exports and imports its short names, and leaves out what is exported for its
- * compiler.
+ * Gives a module's exports and imports their short names, and omits exports for the compiler.
  * @param {Uint8Array} wasm
  */
 function shortened(wasm) {
@@ -92,7 +91,8 @@ export default ({ ${shortOf(GROWTH)} }) => {
 };
 `;
   },
-  // What calls the exports does so as `x.NAME`. Nothing moves, so that source maps stay right.
+  // Calls of exports have the form `x.NAME`. Positions do not change, so that source maps stay
+  // right.
   renderChunk(code, { name }) {
     if (/-(js|wasm)$/.test(name)) return null;
     const names = /(?<=\bx\.)\w+|\bemscripten_notify_memory_growth\b/g;

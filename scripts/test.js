@@ -1,9 +1,9 @@
 /**
- * Runs tests. Sets up and builds what is missing first. It takes no package, since it installs
- * them.
+ * Runs tests, after it has set up and built what is missing. It imports no package, since it
+ * installs them.
  *
- *   node scripts/test.js           whether it works: the circle `working` of scripts/jobs.js
- *   node scripts/test.js landing   what a landing must pass besides
+ *   node scripts/test.js           the circle `working` of scripts/jobs.js
+ *   node scripts/test.js landing   the further requirements of a landing
  *   node scripts/test.js all       all three circles
  *   node scripts/test.js JOB...    jobs by their names
  */
@@ -19,7 +19,7 @@ process.chdir(fileURLToPath(new URL('../', import.meta.url)));
 const started = Date.now();
 const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`.padStart(6);
 
-/** What runs now, by its name: each is a process group of its own. @type {Map<string, number>} */
+/** The running jobs, by name: each is a process group of its own. @type {Map<string, number>} */
 const running = new Map();
 let stopping = false;
 
@@ -36,7 +36,7 @@ function signalGroup(group, signal) {
   }
 }
 
-/** Asks first: who has started a browser ends it. */
+/** Asks first: a process that has started a browser ends it. */
 async function stop() {
   if (stopping) return;
   stopping = true;
@@ -52,10 +52,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => v
 process.on('exit', () => running.forEach((group) => signalGroup(group, 'SIGTERM')));
 
 /**
- * Runs a line of bash. What it has started and left behind ends with it.
+ * Runs a line of bash. Processes that it has left behind end with it.
  * @param {string} name
  * @param {string} line
- * @param {number | 'inherit'} [output] where it writes
+ * @param {number | 'inherit'} [output] the file descriptor of its output
  * @returns {Promise<boolean>} whether it succeeded
  */
 function run(name, line, output = 'inherit') {
@@ -77,20 +77,20 @@ const logOf = (/** @type {string} */ name) => readFileSync(`build/logs/${name}.l
 /**
  * @param {string} text
  * @param {RegExp} pattern with one group, a number
- * @returns {number} the sum of what it matches
+ * @returns {number} the sum of its matches
  */
 const sumOf = (text, pattern) =>
   [...text.matchAll(pattern)].reduce((total, [, number]) => total + Number(number), 0);
 
 /**
- * What the shell writes last: minutes and seconds of itself, and of what was waited for below it.
+ * The last output of the shell: minutes and seconds of itself, and of its waited-for children.
  */
 const TIMES = 'times:\n';
 /** Seconds of CPU by job. @type {Map<string, number>} */
 const cost = new Map();
 
 /**
- * Runs a job, and says in a line how it ended.
+ * Runs a job, and prints in a line how it ended.
  * @param {string} name
  * @returns {Promise<boolean>} whether it passed
  */
@@ -160,7 +160,7 @@ await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
 clearInterval(ticker);
 for (const name of failed) console.log(`\n== ${name}\n${logOf(name)}`);
 if (failed.length) console.log(`\nfailed: ${failed.join(' ')}`);
-// What the runners counted: node's "pass 3" and "fail 0", and ctest's "0 tests failed out of 22".
+// The runners' counts: node's "pass 3" and "fail 0", and ctest's "0 tests failed out of 22".
 const logs = names.map(logOf).join('\n');
 const failedInC = sumOf(logs, / (\d+) tests failed out of /g);
 const passed =

@@ -32,25 +32,27 @@ folder=${TOOLCHAINS:-$(mktemp -d /tmp/toolchains.XXXXXX)}
 [ -n "${TOOLCHAINS:-}" ] || trap 'rm -rf --one-file-system "$folder"' EXIT
 mkdir -p "$folder" build/logs
 
-# prepare <suite> <root>: a minimal Debian with Node; scripts/setup.sh installs the rest, as it does for everyone.
+# prepare <suite> <root>: a minimal Debian with Node; scripts/setup.sh installs the rest, as it does
+# for everyone.
 prepare() {
   local suite=$1 root=$2
   [ -e "$root/etc/debian_version" ] || debootstrap --variant=minbase "$suite" "$root" "$mirror"
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
   apt-config dump | grep -iE '^Acquire::.*(proxy|verify)' >"$root/etc/apt/apt.conf.d/90host" || true
-  # debootstrap has left lists that serve where a mirror of unstable is older than its signature lasts.
+  # debootstrap leaves lists that still work when a mirror of unstable is older than its signature
+  # lasts.
   within "$root" 'apt-get update -qq || true
     apt-get install -y -qq --no-install-recommends nodejs pkg-config libcjson-dev nats-server procps'
 }
 
-# within <root> <command>: /proc is there while the command runs, and for it alone.
+# within <root> <command>: /proc exists only while the command runs.
 within() {
   unshare --mount bash -c 'mount -t proc proc "$1/proc" || true
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
       chroot "$1" bash -euo pipefail -c "$2"' within "$1" "$2"
 }
 
-# try_out <root>: what is tried. The core runs as WebAssembly and as JavaScript.
+# try_out <root>: the tests. The core runs as WebAssembly and as JavaScript.
 try_out() {
   local root=$1
   rm -rf "$root/abp"
@@ -71,7 +73,7 @@ try_out() {
 failed=() untried=()
 for suite; do
   started=$SECONDS word=passed log=build/logs/toolchain-$suite.log root=$folder/$suite
-  # Not as the condition of an `if`, where -e would hold for nothing.
+  # Not as the condition of an `if`, which would disable -e.
   (prepare "$suite" "$root") >"$log" 2>&1 &
   if ! wait $!; then
     word='not tried: it cannot be installed'

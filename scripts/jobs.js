@@ -26,7 +26,7 @@ const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
 const long = `membership memory tasks store lists client-input short-memory pool waiting costs properties
   repeats-joined keys byte-streams bounds discover discover-hostile discover-addresses manifest
   instance key-reused last-words patched plain-data workers recipes unreadable limits hostile
-  websocket-hostile websocket-fails process stream-ends left-behind`;
+  websocket-hostile websocket-fails process stream-ends left-behind honest lies reported`;
 /** Those that need a process of their own: what they look at is loaded once, or counted. */
 const alone = 'capabilities driver errors first-use leaks path';
 /** The gateway's longer tests: several windows, a foreign browser, remembered tools. */
@@ -111,6 +111,7 @@ const rest = {
   frameworks: tests('tests/browser/{apps,frameworks}.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
+  stopcheck: tests('packages/stopcheck/tests/browser/*.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{alone,compilers,samples,tools}.test.js')}`,
   'chromium-packages': browser('chromium', inPages),
   'c-long': ctest('-L long'),

@@ -1,7 +1,7 @@
 /**
  * Makes packages/node_modules, by which the packages find each other: an import of another package
  * gets its sources, also before a build, and each class exists once in all tests. Others get the
- * built files: the demo, the tests of published packages, the gateway, which is a program, and
+ * built files: the demo, the tests of published packages, programs (the gateway, stopcheck), and
  * built files themselves.
  */
 import { mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -12,9 +12,13 @@ import { PACKAGES } from './entries.js';
 const packages = fileURLToPath(new URL('../packages/', import.meta.url));
 const root = join(packages, '..');
 
-const NEIGHBOURS = PACKAGES.flatMap(({ folder, entries }) =>
-  folder && Object.keys(entries).length ? [relative('packages', folder)] : [],
-);
+const others = PACKAGES.filter(({ folder }) => folder);
+/** @param {import('./entries.js').Package} given */
+const hasEntries = ({ entries }) => Object.keys(entries).length > 0;
+/** @param {import('./entries.js').Package[]} packages_ */
+const foldersOf = (packages_) => packages_.map(({ folder }) => relative('packages', folder));
+const NEIGHBOURS = foldersOf(others.filter(hasEntries));
+const PROGRAMS = foldersOf(others.filter((each) => !hasEntries(each)));
 
 /**
  * @param {() => string} read
@@ -59,7 +63,7 @@ for (const { name, folder, entries } of PACKAGES) {
   const text = `${JSON.stringify({ name, type: 'module', sideEffects, exports }, null, 2)}\n`;
   if (readIf(() => readFileSync(manifest, 'utf8')) !== text) writeFileSync(manifest, text);
   if (!Object.keys(entries).length) continue;
-  // Built files import built files; and so does the gateway.
-  for (const place of ['gateway', ...NEIGHBOURS.map((each) => `${each}/dist`)])
+  // Built files import built files; and so do programs.
+  for (const place of [...PROGRAMS, ...NEIGHBOURS.map((each) => `${each}/dist`)])
     link(join(packages, place, 'node_modules', name), join(root, folder || '.'));
 }

@@ -68,3 +68,21 @@ test("the gateway's package takes these, and lists an app", async () => {
   const listed = await gateway('list', `${pages.url}/app.html`, '--temporary');
   assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
 });
+
+test('stopcheck takes these, and names its presses', async () => {
+  const folder = join(project, 'stopcheck');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  const programs = PACKAGES.filter(({ name }) => name === 'stopcheck');
+  install(folder, ...Object.values({ ...packed, ...pack(project, programs) }));
+  const args = [
+    '--no-install',
+    'stopcheck',
+    'abp',
+    '--dry-run',
+    '--tool=number.add',
+    `${pages.url}/app.html`,
+  ];
+  const { stdout } = await promisify(execFile)('npx', args, { cwd: folder });
+  assert.match(stdout, /^abp, http.*at most 19 calls of number\.add with$/m);
+});

@@ -74,6 +74,8 @@ export default function (config) {
       permalink: pageOf(file),
       source: file,
       front,
+      // Whoever searches looks for what to write, not for the faults of other packages.
+      unsearched: file.startsWith('docs/stopcheck/'),
       title: title.replaceAll('`', ''),
     });
   }

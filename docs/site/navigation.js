@@ -61,6 +61,9 @@ export const NAVIGATION = [
       { file: 'packages/automation/docs/automation.md', name: 'Puppeteer, Playwright' },
       { file: 'packages/gateway/README.md', name: 'abp-bridge-gateway' },
       { file: 'packages/gateway/docs/gateway.md', name: 'Gateway for MCP' },
+      { file: 'packages/stopcheck/README.md', name: 'stopcheck' },
+      { file: 'packages/stopcheck/docs/stopcheck.md', name: 'What it presses and asks' },
+      { file: 'packages/stopcheck/docs/how-to-stop.md', name: 'How to stop, for each protocol' },
     ],
   },
   {
@@ -78,6 +81,49 @@ export const NAVIGATION = [
       { file: 'packages/a2a-store/README.md', name: '@abp-bridge/a2a-store' },
       { file: 'packages/a2a-store/docs/a2a-fleet.md', name: 'A2A: several processes' },
       { file: 'packages/a2a/docs/design.md', name: 'A2A: the rules between processes' },
+    ],
+  },
+  {
+    title: 'What stopcheck found',
+    pages: [
+      { file: 'docs/stopcheck/scores.md', name: 'Scores' },
+      { file: 'docs/stopcheck/reports.md', name: 'Reports' },
+      { file: 'docs/stopcheck/observations.md', name: 'Observations' },
+      {
+        file: 'docs/stopcheck/acp-sdk-example-end-turn.md',
+        name: 'ACP SDK: end_turn when cancelled',
+      },
+      {
+        file: 'docs/stopcheck/codex-acp-command-goes-on.md',
+        name: 'codex-acp: the command goes on',
+      },
+      {
+        file: 'docs/stopcheck/fastmcp-stateless-no-signal.md',
+        name: 'fastmcp: no signal without sessions',
+      },
+      {
+        file: 'docs/stopcheck/gemini-cli-a2a-server-shell-goes-on.md',
+        name: 'gemini-cli-a2a-server: the shell goes on',
+      },
+      {
+        file: 'docs/stopcheck/mastra-a2a-nonblocking-not-stopped.md',
+        name: 'Mastra: the tool goes on',
+      },
+      { file: 'docs/stopcheck/mcp-b-no-signal.md', name: 'mcp-b: tools without a signal' },
+      {
+        file: 'docs/stopcheck/mcp-framework-cancel-ignored.md',
+        name: 'mcp-framework: cancels are ignored',
+      },
+      { file: 'docs/stopcheck/mcp-sdk-request-id-0.md', name: 'MCP SDK 1.x: request id 0' },
+      { file: 'docs/stopcheck/opencode-webfetch-reads-on.md', name: 'opencode: webfetch reads on' },
+      {
+        file: 'docs/stopcheck/tmcp-stdio-answers-cancelled-call.md',
+        name: 'tmcp: a cancelled request is answered',
+      },
+      {
+        file: 'docs/stopcheck/voltagent-a2a-canceled-becomes-completed.md',
+        name: 'VoltAgent: canceled becomes completed',
+      },
     ],
   },
   {

@@ -27,8 +27,11 @@ const long = `membership memory tasks store lists client-input short-memory pool
   repeats-joined keys byte-streams bounds discover discover-hostile discover-addresses manifest
   instance key-reused last-words patched plain-data workers recipes unreadable limits hostile
   websocket-hostile websocket-fails process stream-ends left-behind honest lies reported`;
-/** Those that need a process of their own: what they look at is loaded once, or counted. */
-const alone = 'capabilities driver errors first-use leaks path';
+/**
+ * Those that need a process of their own: what they look at is loaded once, or counted, or their
+ * clock runs ahead.
+ */
+const alone = 'capabilities chunks driver errors first-use leaks path';
 /** The gateway's longer tests: several windows, a foreign browser, remembered tools. */
 const longDay = 'apps attach bundle call day earlier handed-over learnt login serve share windows';
 const gateway = 'packages/gateway/tests/*.test.js';

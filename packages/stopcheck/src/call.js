@@ -13,8 +13,8 @@ import { Moments } from './moments.js';
  * @property {string} text for people
  */
 
-/** Characters of a text that are kept. */
-const MAX_TEXT = 200;
+/** Characters of a text, and messages of a call, that are kept. */
+const [MAX_TEXT, MAX_SAID] = [200, 10_000];
 
 export class Call extends Moments {
   /** In order. @type {Said[]} */
@@ -40,6 +40,7 @@ export class Call extends Moments {
   #over = () => {};
   /** Resolves when its client has its end. @type {Promise<void>} */
   over = new Promise((resolve) => (this.#over = () => resolve()));
+
   /**
    * @param {import('./witness.js').Work} work
    * @param {any} input arguments of a tool, or a text
@@ -54,11 +55,13 @@ export class Call extends Moments {
   /**
    * @param {Said['by']} by
    * @param {Outcome | undefined} word
-   * @param {string} text
+   * @param {unknown} text
    */
   say(by, word, text) {
+    if (by === 'stream' && this.said.length >= MAX_SAID) return;
     const isLast = word !== undefined && word !== 'running' && word !== 'unknown';
-    this.said.push({ at: performance.now(), by, word, isLast, text: text.slice(0, MAX_TEXT) });
+    const kept = String(text).slice(0, MAX_TEXT);
+    this.said.push({ at: performance.now(), by, word, isLast, text: kept });
     this.changed();
   }
 

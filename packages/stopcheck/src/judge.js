@@ -114,13 +114,10 @@ export class Verdict {
     if (!isCut && lives !== undefined) this.#check('session', !lives && 'the session ended');
   }
 
-  /**
-   * @param {Kind} kind
-   * @param {string | false | undefined} wrong
-   */
-  #check(kind, wrong) {
+  /** @type {(kind: Kind, wrong: string | false | undefined) => void} */
+  #check = (kind, wrong) => {
     this.checks.push({ kind, press: this.#trial.press.name, ...(wrong && { wrong }) });
-  }
+  };
 
   /** @type {(kind: Kind, wrong: string | false | undefined) => void} */
   #note = (kind, wrong) => {

@@ -5,7 +5,7 @@ import { argv, stderr, stdout } from 'node:process';
 import { HELP, UsageError, isHere, readOptions } from './options.js';
 import { pressesOf } from './presses.js';
 import { pageOf } from './report/page.js';
-import { dryRun, findingsOf, headOf, lineText, summaryOf } from './report/terminal.js';
+import { dryRun, findingsOf, headOf, lineText, printable, summaryOf } from './report/terminal.js';
 import { rulesOf } from './rules.js';
 import { run } from './run.js';
 
@@ -96,7 +96,7 @@ try {
   else if (own.includes('--dry-run')) print(dryRun(readOptions(args)));
   else process.exitCode = await main(args);
 } catch (error) {
-  stderr.write(`stopcheck: ${/** @type {Error} */ (error).message}\n`);
+  stderr.write(`stopcheck: ${printable(/** @type {Error} */ (error).message)}\n`);
   process.exitCode = error instanceof UsageError ? EXIT.USAGE : EXIT.UNREACHABLE;
 }
 // Leftovers of what was checked must not keep the process alive.

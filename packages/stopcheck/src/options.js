@@ -59,7 +59,7 @@ Take work of two seconds or more. If nothing sees it, only words are compared.
   --sdk 1|2         the client of MCP (2)
   --revision REV    of MCP: 2025-11-25, or 2026-07-28 (2025-11-25)
   --header H: V     sent with each request over HTTP (repeatable)
-  --browser PATH    the browser for pages (Chrome); --browser-arg=ARG adds an argument
+  --browser PATH    the browser for pages (CHROME_PATH, or Chrome); --browser-arg=ARG adds an argument
   --json            prints the report as JSON
   --html FILE       writes the report as a page, with a picture of each press
   --dry-run         tells what would be sent, and sends nothing
@@ -108,6 +108,7 @@ export function readOptions([protocol, ...rest]) {
     address: isProgram ? undefined : addressOf(protocol, address),
     command,
     isProgram,
+    browser: values.browser ?? process.env.CHROME_PATH,
     endpoint: isProgram ? command.join(' ') : address,
     isModern: values.revision === MODERN,
     sdk: /** @type {'1' | '2'} */ (sdk),

@@ -30,6 +30,8 @@ const PIECES = 20;
 export class Work extends Moments {
   /** In order. @type {Sign[]} */
   signs = [];
+  /** Effects and beats so far. */
+  amount = 0;
 
   /** @param {string} key of the call */
   constructor(key) {
@@ -37,14 +39,10 @@ export class Work extends Moments {
     this.key = key;
   }
 
-  /** Effects and beats so far. */
-  get amount() {
-    return this.signs.filter(({ what }) => what === 'effect' || what === 'beat').length;
-  }
-
   /** @param {Sign['what']} what */
   add(what) {
     this.signs.push({ at: performance.now(), what });
+    if (what === 'effect' || what === 'beat') this.amount++;
     this.changed();
   }
 }

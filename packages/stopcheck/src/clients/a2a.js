@@ -128,6 +128,8 @@ export async function openA2a({ url, headers, inputEnds }) {
   }
   /** @param {Call} call */
   function stop(call) {
+    // A time limit may come after the end.
+    if (call.ended !== undefined) return;
     call.controller.abort();
     if (call.id) void cancel(call);
   }

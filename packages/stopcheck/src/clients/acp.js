@@ -76,6 +76,8 @@ export async function openAcp({ command, args }) {
   }
   /** @param {Call} call */
   function stop(call) {
+    // A time limit may come after the end.
+    if (call.ended !== undefined) return;
     call.controller.abort();
     if (call.id) void stopSession(call.id);
   }

@@ -2,7 +2,7 @@
  * MCP, by the official SDKs: 1.x, and 2.x with either revision. What the server says is read from
  * its messages, since a client's promise settles before the server has said anything.
  */
-import { agree, errorWord, textOf } from './words.js';
+import { agree, errorWord } from './words.js';
 
 /**
  * @typedef {import('../call.js').Call} Call
@@ -21,6 +21,8 @@ const KEY = 'abp-bridge/stopcheck';
 const INFO = { name: 'stopcheck', version: '1' };
 const CAPABILITIES = { elicitation: {}, sampling: {} };
 const MODERN = '2026-07-28';
+/** Characters of a result's text that are read. */
+const MAX_READ = 10_000;
 /** An id that no client uses. */
 const NOBODY = 2 ** 31 - 1;
 /** Ms: the client's own limit would be a press that nobody asked for. */
@@ -58,7 +60,7 @@ async function sdk2(isModern) {
   };
 }
 
-/** What a stateless connection of HTTP cannot say: it closes the stream of the call. */
+/** Presses that name a call in a message. */
 const NAMING = ['before', 'after', 'twice', 'unknown'];
 const NO_MESSAGE = 'over HTTP, closing the stream is the stop: no message can name a call';
 
@@ -154,23 +156,21 @@ function listen(transport, calls, stopId) {
 function hear({ id, method, params, result, error }, calls) {
   if (method === 'notifications/progress') {
     // The SDKs take the id of the request for its token.
-    const call = calls.get(params.progressToken);
-    call?.say('stream', 'running', `progress ${params.progress}`);
+    const call = calls.get(params?.progressToken);
+    call?.say('stream', 'running', `progress ${params?.progress}`);
     return;
   }
   const call = method === undefined ? calls.get(id) : undefined;
   if (!call) return;
-  if (error)
-    call.say(
-      'answer',
-      errorWord(error.message, error.code),
-      `error ${error.code}: ${error.message}`,
-    );
-  else if (result?.resultType === 'input_required')
+  if (error) {
+    const { code, message } = error;
+    call.say('answer', errorWord(message, code), `error ${code}: ${message}`);
+  } else if (result?.resultType === 'input_required')
     call.say('question', undefined, 'input required');
   else {
-    const text = textOf(result.content?.find((/** @type {any} */ one) => one.text)?.text ?? result);
-    call.say('answer', result.isError ? errorWord(text) : 'finished', text);
+    const [first] = Array.isArray(result?.content) ? result.content : [];
+    const text = typeof first?.text === 'string' ? first.text.slice(0, MAX_READ) : 'a result';
+    call.say('answer', result?.isError ? errorWord(text) : 'finished', text);
   }
 }
 
@@ -182,9 +182,9 @@ function hear({ id, method, params, result, error }, calls) {
  */
 async function answer({ method, params }, calls) {
   const call = [...calls.values()].findLast(({ ended }) => ended === undefined);
-  call?.say('question', undefined, params.message ?? method);
+  call?.say('question', undefined, params?.message ?? method);
   if (call?.leavesQuestions) await new Promise(() => {});
   if (method === 'elicitation/create')
-    return { action: 'accept', content: agree(params.requestedSchema) };
+    return { action: 'accept', content: agree(params?.requestedSchema) };
   return { model: 'none', role: 'assistant', content: { type: 'text', text: 'yes' } };
 }

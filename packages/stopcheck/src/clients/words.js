@@ -17,12 +17,7 @@ export const errorWord = (text, code) =>
  * @param {any} error
  * @returns {string}
  */
-export const textOf = (error) =>
-  error instanceof Error
-    ? error.message
-    : typeof error === 'string'
-      ? error
-      : JSON.stringify(error);
+export const textOf = (error) => (error instanceof Error ? error.message : String(error));
 
 /**
  * A value for a form of JSON Schema, as somebody gives it who agrees to all.

@@ -35,7 +35,7 @@ const fit = (cell, width) =>
  * Without what moves a terminal's cursor.
  * @param {string} text
  */
-const printable = (text) => text.replaceAll(/\p{C}+/gu, ' ');
+export const printable = (text) => text.replaceAll(/\p{C}+/gu, ' ');
 
 /**
  * What was said of a press, in the order of time.

@@ -64,29 +64,19 @@ export class Checked {
     this.#processes?.settle(this.session?.pid);
   }
 
-  /** A call that is not made yet, with its own witness. */
-  call() {
-    const key = `k${randomUUID().slice(0, 8)}`;
-    return this.#made(/** @type {Witness} */ (this.#witness).expect(key));
-  }
-
-  /** @param {import('./witness.js').Work} work */
-  #made(work) {
+  /**
+   * A call that is not made yet.
+   * @param {Call} [first] that is repeated: they share their work
+   */
+  call(first) {
+    const witness = /** @type {Witness} */ (this.#witness);
+    const work = first?.work ?? witness.expect(`k${randomUUID().slice(0, 8)}`);
     const { input, isText } = this.#plan;
     const fill = (/** @type {unknown} */ value) =>
-      typeof value === 'string' ? this.#witness?.fill(value, work.key) : value;
+      typeof value === 'string' ? witness.fill(value, work.key) : value;
     const call = new Call(work, isText ? fill(input) : JSON.parse(input, (_, each) => fill(each)));
     this.#running.push(call);
     return call;
-  }
-
-  /**
-   * Opens the session again, for a call that is made once more.
-   * @param {Call} first
-   */
-  async again(first) {
-    await this.open();
-    return this.#made(first.work);
   }
 
   /** Closes the line, as a client that goes away does. */

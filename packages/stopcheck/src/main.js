@@ -18,36 +18,17 @@ const { version } = JSON.parse(readFileSync(about, 'utf8'));
 const print = (text) => void stdout.write(`${text}\n`);
 
 /**
- * The client for an endpoint. Each is loaded when it is needed.
- * @param {import('./options.js').Options} options
- * @returns {Promise<import('./checked.js').Way>}
+ * The clients, each of which is loaded when it is needed: how an endpoint is reached.
+ * @type {Record<string, () => Promise<{
+ *   reach(options: import('./options.js').Options): import('./checked.js').Way }>>}
  */
-async function wayOf(options) {
-  const { protocol, address = '', command, isProgram, tool, headers } = options;
-  const [program, ...args] = command;
-  switch (protocol) {
-    case 'mcp': {
-      const { openMcp } = await import('./clients/mcp.js');
-      const { sdk, isModern } = options;
-      const url = isProgram ? undefined : address;
-      return { open: () => openMcp({ url, command: program, args, headers, tool, sdk, isModern }) };
-    }
-    case 'a2a': {
-      const { openA2a } = await import('./clients/a2a.js');
-      const inputEnds = options['input-ends'] === true;
-      return { open: () => openA2a({ url: address, headers, inputEnds }) };
-    }
-    case 'acp': {
-      const { openAcp } = await import('./clients/acp.js');
-      return { open: () => openAcp({ command: program, args }) };
-    }
-    default: {
-      const { reachPage } = await import('./clients/page.js');
-      const { browser, 'browser-arg': browserArgs } = options;
-      return reachPage({ address, webmcp: protocol === 'webmcp', tool, browser, browserArgs });
-    }
-  }
-}
+const CLIENTS = {
+  mcp: () => import('./clients/mcp.js'),
+  a2a: () => import('./clients/a2a.js'),
+  acp: () => import('./clients/acp.js'),
+  abp: () => import('./clients/page.js'),
+  webmcp: () => import('./clients/page.js'),
+};
 
 /**
  * @param {string[]} args
@@ -62,8 +43,9 @@ async function main(args) {
     );
   const byProcesses = options.processes === true;
   const rules = rulesOf(protocol, isModern, isProgram);
+  const { reach } = await CLIENTS[protocol]();
   const report = await run({
-    plan: { way: await wayOf(options), input, isText, byProcesses },
+    plan: { way: reach(options), input, isText, byProcesses },
     rules,
     presses: pressesOf(options.presses),
     within,

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * @property {number} [pid] of the program, if it was started for this
  * @property {Record<string, string>} lacks presses that this client cannot make, and why
  * @property {boolean} [keys] whether a repeated call is known by its key
+ * @property {boolean} [limits] whether the client has time limits of its own
  * @property {(call: Call) => void} start it, for the time of its limit
  * @property {(call: Call, reason?: unknown) => void} stop by the client's own means
  * @property {(call: Call) => unknown} stopById once more, or when the call has ended
@@ -110,9 +111,11 @@ export class Trial {
   callFor(part) {
     const limit = Math.ceil(part * (this.whole?.length ?? 0));
     const call = this.call((each) => void (each.limit = limit));
-    void call.over.then(() => {
-      if (performance.now() - call.begun >= limit) call.pressed = call.begun + limit;
-    });
+    if (!this.#session.limits) setTimeout(() => this.stop(call), limit).unref();
+    else
+      void call.over.then(() => {
+        if (performance.now() - call.begun >= limit) call.pressed = call.begun + limit;
+      });
     return call;
   }
 
@@ -181,7 +184,8 @@ export class Trial {
    */
   async repeat(first) {
     if (!this.isCut) return;
-    const again = await this.checked.again(first);
+    await this.checked.open();
+    const again = this.checked.call(first);
     this.calls.push(again);
     this.#session.start(again);
     await again.over;

@@ -15,7 +15,10 @@ import {
 } from '@a2a-js/sdk/client';
 import { textOf } from './words.js';
 
-/** @typedef {import('../call.js').Call} Call */
+/**
+ * @typedef {import('../call.js').Call} Call
+ * @typedef {import('../options.js').Options} Options
+ */
 
 /** Words for states. @type {Record<number, import('../call.js').Outcome | undefined>} */
 const WORDS = {
@@ -32,13 +35,16 @@ const ASKING = [TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_R
 const POLL = 100;
 
 /**
- * @param {object} options
- * @param {string} options.url of the agent's card
- * @param {Record<string, string>} options.headers
- * @param {boolean} options.inputEnds whether a task that asks for input has ended its turn
+ * @param {Options} options
+ * @returns {import('../checked.js').Way}
+ */
+export const reach = (options) => ({ open: () => open(options) });
+
+/**
+ * @param {Options} options
  * @returns {Promise<import('../trial.js').Session>}
  */
-export async function openA2a({ url, headers, inputEnds }) {
+async function open({ address: url = '', headers, 'input-ends': inputEnds }) {
   /** @type {typeof fetch} */
   const fetchImpl = (input, init) =>
     fetch(input, {
@@ -127,13 +133,6 @@ export async function openA2a({ url, headers, inputEnds }) {
     return yield { kind: 'task', value };
   }
   /** @param {Call} call */
-  function stop(call) {
-    // A time limit may come after the end.
-    if (call.ended !== undefined) return;
-    call.controller.abort();
-    if (call.id) void cancel(call);
-  }
-  /** @param {Call} call */
   async function start(call) {
     try {
       let state = await converse(call, call.input);
@@ -148,11 +147,11 @@ export async function openA2a({ url, headers, inputEnds }) {
   return {
     client: `@a2a-js/sdk 1.x, A2A ${client.protocolVersion}, ${client.transport.protocolName}`,
     lacks: { before: 'a task that has no id cannot be named' },
-    start(call) {
-      void start(call);
-      if (call.limit) setTimeout(stop, call.limit, call);
+    start: (call) => void start(call),
+    stop(call) {
+      call.controller.abort();
+      if (call.id) void cancel(call);
     },
-    stop,
     stopById: (call) => cancel(call),
     stopUnknown: (call) => cancel(call, randomUUID()),
     async look(call) {

@@ -5,17 +5,26 @@ import { Readable, Writable } from 'node:stream';
 import { client as acpClient, ndJsonStream } from '@agentclientprotocol/sdk';
 import { errorWord, textOf } from './words.js';
 
-/** @typedef {import('../call.js').Call} Call */
+/**
+ * @typedef {import('../call.js').Call} Call
+ * @typedef {import('../options.js').Options} Options
+ */
 
 /** Ms in which a program must end when its input has ended, and when it was told to. */
 const ENDING = 2000;
 const METHOD_NOT_FOUND = -32601;
 
 /**
- * @param {{ command: string, args: string[] }} options
+ * @param {Options} options
+ * @returns {import('../checked.js').Way}
+ */
+export const reach = (options) => ({ open: () => open(options) });
+
+/**
+ * @param {Options} options
  * @returns {Promise<import('../trial.js').Session>}
  */
-export async function openAcp({ command, args }) {
+async function open({ command: [command, ...args] }) {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'ignore'] });
   const gone = once(child, 'close').catch(() => {});
   const failed = once(child, 'error').then(([error]) => Promise.reject(error));
@@ -58,10 +67,8 @@ export async function openAcp({ command, args }) {
     calls.set(sessionId, call);
     call.begun = performance.now();
     if (call.isOvertaken) await stopSession(sessionId);
-    const answer = agent.request('session/prompt', {
-      sessionId,
-      prompt: [{ type: 'text', text: call.input }],
-    });
+    const text = /** @type {const} */ ({ type: 'text', text: call.input });
+    const answer = agent.request('session/prompt', { sessionId, prompt: [text] });
     call.name(sessionId);
     // Stop was pressed when there was no session yet.
     if (call.controller.signal.aborted) void stopSession(sessionId);
@@ -74,13 +81,6 @@ export async function openAcp({ command, args }) {
       call.say('answer', errorWord(textOf(error), code), `error ${code}: ${message}`);
     }
   }
-  /** @param {Call} call */
-  function stop(call) {
-    // A time limit may come after the end.
-    if (call.ended !== undefined) return;
-    call.controller.abort();
-    if (call.id) void stopSession(call.id);
-  }
   const stopSession = (/** @type {string} */ sessionId) =>
     agent.notify('session/cancel', { sessionId });
   return {
@@ -90,9 +90,11 @@ export async function openAcp({ command, args }) {
     start(call) {
       const end = () => call.end();
       prompt(call).then(end, end);
-      if (call.limit) setTimeout(stop, call.limit, call);
     },
-    stop,
+    stop(call) {
+      call.controller.abort();
+      if (call.id) void stopSession(call.id);
+    },
     stopById: (call) => call.id && stopSession(call.id),
     stopUnknown: () => stopSession('a session that never was'),
     async ping() {

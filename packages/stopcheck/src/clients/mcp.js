@@ -6,15 +6,7 @@ import { agree, errorWord } from './words.js';
 
 /**
  * @typedef {import('../call.js').Call} Call
- *
- * @typedef {object} McpOptions
- * @property {string} [url]
- * @property {string} command a program, in place of an address, with
- * @property {string[]} args
- * @property {Record<string, string>} headers
- * @property {string} tool
- * @property {'1' | '2'} sdk
- * @property {boolean} isModern whether the latest revision is spoken
+ * @typedef {import('../options.js').Options} Options
  */
 
 const KEY = 'abp-bridge/stopcheck';
@@ -65,11 +57,18 @@ const NAMING = ['before', 'after', 'twice', 'unknown'];
 const NO_MESSAGE = 'over HTTP, closing the stream is the stop: no message can name a call';
 
 /**
- * @param {McpOptions} options
+ * @param {Options} options
+ * @returns {import('../checked.js').Way}
+ */
+export const reach = (options) => ({ open: () => open(options) });
+
+/**
+ * @param {Options} options
  * @returns {Promise<import('../trial.js').Session>}
  */
-export async function openMcp(options) {
-  const { url, command, args, headers, tool, isModern } = options;
+async function open(options) {
+  const { address: url, headers, tool, isModern } = options;
+  const [command, ...args] = options.command;
   const sdk = options.sdk === '1' ? await sdk1() : await sdk2(isModern);
   const { client } = sdk;
   // What programs print for people is not about the press.
@@ -102,13 +101,10 @@ export async function openMcp(options) {
     client: `${sdk.name}, ${client.getNegotiatedProtocolVersion?.() ?? '2025-11-25'}`,
     pid: transport.pid ?? undefined,
     lacks,
+    limits: true,
     start(each) {
       calls.set(each.key, each);
-      const params = {
-        name: tool,
-        arguments: each.input,
-        _meta: { [KEY]: each.key },
-      };
+      const params = { name: tool, arguments: each.input, _meta: { [KEY]: each.key } };
       const how = {
         signal: each.controller.signal,
         timeout: each.limit ?? NO_LIMIT,

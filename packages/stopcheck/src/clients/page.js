@@ -13,8 +13,13 @@ import sirv from 'sirv';
 import { WebSocket } from 'ws';
 import { agree } from './words.js';
 
-/** @typedef {import('../call.js').Call} Call */
+/**
+ * @typedef {import('../call.js').Call} Call
+ * @typedef {import('../options.js').Options} Options
+ */
 
+/** What a browser needs for it. */
+const WEBMCP = '--enable-features=WebMCP,WebMCPTesting';
 const AGENT = { name: 'stopcheck', version: '1' };
 
 /**
@@ -29,24 +34,15 @@ async function serve(path) {
 }
 
 /**
- * @typedef {object} PageOptions
- * @property {string} address a file, or `http:`, `https:`, `ws:`, `wss:`
- * @property {boolean} webmcp whether the page's WebMCP tools are called
- * @property {string} tool
- * @property {string} [browser] its path
- * @property {string[]} [browserArgs]
- */
-
-/**
  * Opens the page, which stays while lines to it are closed and opened.
- * @param {PageOptions} options
+ * @param {Options} options
  * @returns {Promise<{ page: import('puppeteer-core').Page, close: () => Promise<void> }>}
  */
-async function openBrowser({ address, webmcp, browser, browserArgs = [] }) {
+async function openBrowser({ address = '', protocol, browser, 'browser-arg': more = [] }) {
   const served = /^https?:/.test(address) ? undefined : await serve(address);
   const launched = await puppeteer.launch({
     ...(browser ? { executablePath: browser } : { channel: 'chrome' }),
-    args: [...(webmcp ? ['--enable-features=WebMCP,WebMCPTesting'] : []), ...browserArgs],
+    args: [...(protocol === 'webmcp' ? [WEBMCP] : []), ...more],
   });
   const page = await launched.newPage();
   await page.goto(served?.url ?? address);
@@ -60,11 +56,11 @@ async function openBrowser({ address, webmcp, browser, browserArgs = [] }) {
 }
 
 /**
- * @param {PageOptions} options
+ * @param {Options} options
  * @returns {import('../checked.js').Way}
  */
-export function reachPage(options) {
-  const { address, webmcp } = options;
+export function reach(options) {
+  const { address = '', protocol } = options;
   /** Who asks again is known by it. */
   const owner = randomUUID();
   /** @type {ReturnType<typeof openBrowser> | undefined} */
@@ -82,7 +78,11 @@ export function reachPage(options) {
         return sessionOf(await connect(dial, how), running, options);
       }
       const { page } = await (opened ??= openBrowser(options));
-      return sessionOf(await connectPage(page, { ...how, webmcp }), running, options);
+      return sessionOf(
+        await connectPage(page, { ...how, webmcp: protocol === 'webmcp' }),
+        running,
+        options,
+      );
     },
     async close() {
       await (await opened)?.close();
@@ -105,10 +105,11 @@ const answerBy = (running) => async (question) => {
 /**
  * @param {import('abp-bridge').Client} client
  * @param {Set<Call>} running its calls
- * @param {PageOptions} options
+ * @param {Options} options
  * @returns {Promise<import('../trial.js').Session>}
  */
-async function sessionOf(client, running, { tool, webmcp }) {
+async function sessionOf(client, running, { tool, protocol }) {
+  const webmcp = protocol === 'webmcp';
   const names = (await client.listCapabilities()).map(({ name }) => name);
   if (!names.includes(tool)) {
     client.close();
@@ -119,6 +120,7 @@ async function sessionOf(client, running, { tool, webmcp }) {
     client: `abp-bridge, ${webmcp ? 'WebMCP' : 'ABP 0.1'}`,
     lacks: webmcp ? { before: 'a call that is not made has no name' } : {},
     keys,
+    limits: true,
     start(call) {
       running.add(call);
       const { limit, key, wantsProgress } = call;

@@ -8,8 +8,9 @@
  * @typedef {import('./trial.js').Whole} Whole
  *
  * @typedef {object} Done What the work of a call did.
- * @property {'unseen' | 'nothing' | 'stopped' | 'finished' | 'running' | 'repeated'} what
- *   `running`: still at the end of the watch; `repeated`: more than once
+ * @property {'unseen' | 'nothing' | 'stopped' | 'finished' | 'ended' | 'running' | 'repeated'} what
+ *   `ended`: stopped or finished, which processes do not show; `running`: still at the end of the
+ *   watch; `repeated`: more than once
  * @property {number} [last] ms, of its last sign
  *
  * @typedef {object} Check One question to a press, and its answer.
@@ -37,13 +38,16 @@ const SCORED = /** @type {const} */ ({
  * @returns {Done}
  */
 function doneBy({ work: { signs, amount } }, whole) {
-  if (!whole.amount) return { what: 'unseen' };
   const last = signs.at(-1)?.at;
+  const isSeen = whole.amount > 0 && !(whole.isRough && last === undefined);
+  if (!isSeen) return { what: 'unseen' };
   if (last === undefined) return { what: 'nothing' };
   const count = (/** @type {string} */ what) => signs.filter((sign) => sign.what === what).length;
+  const isRunning = count('begin') > count('end');
+  if (whole.isRough) return { what: isRunning ? 'running' : 'ended', last };
   if (count('effect') + count('begin') > whole.starts) return { what: 'repeated', last };
-  if (count('begin') > count('end')) return { what: 'running', last };
-  return { what: amount >= whole.enough ? 'finished' : 'stopped', last };
+  if (isRunning) return { what: 'running', last };
+  return { what: amount >= whole.amount ? 'finished' : 'stopped', last };
 }
 
 /**
@@ -64,7 +68,7 @@ function contradiction({ word, at, by }, { what, last = -Infinity }, pressed) {
     case 'failed':
       return after || (what === 'running' && 'it works on') || (isWhole && 'all of it was done');
     case 'finished':
-      return after || (what !== 'finished' && 'the work was not finished');
+      return after || (what !== 'finished' && what !== 'ended' && 'the work was not finished');
     case 'running':
       // Who asks the store asks when all is quiet.
       return by === 'store' && what !== 'running' && 'the work had ended';
@@ -108,7 +112,7 @@ export class Verdict {
     for (const each of neighbours) {
       const { what } = doneBy(each, whole);
       const word = each.said.findLast(({ isLast }) => isLast)?.word ?? 'nothing';
-      const isFine = word === 'finished' && (what === 'finished' || what === 'unseen');
+      const isFine = word === 'finished' && ['finished', 'ended', 'unseen'].includes(what);
       this.#check('harmed', !isFine && `a neighbour: work ${what}, said ${word}`);
     }
     if (!isCut && lives !== undefined) this.#check('session', !lives && 'the session ended');

@@ -45,6 +45,7 @@ export class Processes {
   #working = new Map();
   /** @type {number | undefined} */
   #pid;
+  #lastLook = performance.now();
   #timer;
 
   /** @param {() => import('./witness.js').Work[]} works of the calls that are running */
@@ -64,20 +65,25 @@ export class Processes {
 
   /** @param {import('./witness.js').Work[]} works */
   #look(works) {
+    const [then, at] = [this.#lastLook, performance.now()];
+    this.#lastLook = at;
     const now = new Map(this.#pid ? descendants(this.#pid) : []);
     const before = new Set(this.#working.values());
     for (const pid of this.#working.keys()) if (!now.has(pid)) this.#working.delete(pid);
     for (const [pid, line] of now) {
       if (this.#idle.has(pid) || this.#working.has(pid)) continue;
-      // Of several calls, only the command lines can tell whose it is.
+      // Of several calls, only the command lines can tell whose it is: when it has its own.
       const its = works.find(({ key }) => line.includes(key));
       const work = its ?? (works.length === 1 ? works[0] : undefined);
       if (work) this.#working.set(pid, work);
-      else this.#idle.add(pid);
+      else if (!works.length) this.#idle.add(pid);
     }
     const after = new Set(this.#working.values());
-    for (const work of before) if (!after.has(work)) work.add('end');
-    for (const work of after) work.add(before.has(work) ? 'beat' : 'begin');
+    // They have ended at some time since the last look: what is not sure is nobody's fault.
+    for (const work of before) if (!after.has(work)) work.add('end', then);
+    for (const work of after)
+      if (before.has(work)) work.add('beat', at, at - then);
+      else work.add('begin', at);
   }
 
   close() {

@@ -26,9 +26,6 @@ import { Trial } from './trial.js';
  * @property {number} silent presses after which nobody said what became of the work
  */
 
-/** Of the work, whose end is not seen exactly: processes, whose beats are counted by a clock. */
-const ROUGHLY = 0.85;
-
 /**
  * @param {object} given
  * @param {import('./checked.js').Plan} given.plan
@@ -46,7 +43,7 @@ export async function run({ plan, rules, presses, within, quiet, tell }) {
   const lines = [];
   let client = '';
   /** @type {import('./trial.js').Whole} */
-  let whole = { length: 0, amount: 0, enough: 0, starts: 0, gap: 0 };
+  let whole = { length: 0, amount: 0, isRough: false, starts: 0, gap: 0 };
   try {
     for (const press of presses) {
       const isFirst = press.name === 'none';
@@ -84,7 +81,7 @@ const lengthOf = ({ calls: [{ begun, ended = 0, work }] }) =>
 
 /**
  * @param {Trial} trial
- * @param {boolean} isRough whether its end is not seen exactly
+ * @param {boolean} isRough
  * @returns {import('./trial.js').Whole}
  * @throws {Error} if it failed
  */
@@ -100,7 +97,7 @@ function wholeOf(trial, isRough) {
   return {
     length: lengthOf(trial),
     amount,
-    enough: isRough ? amount * ROUGHLY : amount,
+    isRough,
     starts: signs.filter(({ what }) => what === 'effect' || what === 'begin').length,
     gap: Math.max(0, ...gaps),
   };

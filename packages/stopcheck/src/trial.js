@@ -23,8 +23,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /**
  * @typedef {object} Whole The work of a call that is not stopped.
  * @property {number} length ms to its end
- * @property {number} amount of effects and beats
- * @property {number} enough of them for the work to be finished
+ * @property {number} amount of effects and beats; ms, if it is seen by processes
+ * @property {boolean} isRough whether it is seen by processes, which end, and do not show why
  * @property {number} starts effects, and things that begin
  * @property {number} gap ms between two signs, at most
  */

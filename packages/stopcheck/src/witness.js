@@ -30,7 +30,7 @@ const PIECES = 20;
 export class Work extends Moments {
   /** In order. @type {Sign[]} */
   signs = [];
-  /** Effects and beats so far. */
+  /** Effects and beats so far; of processes, ms. */
   amount = 0;
 
   /** @param {string} key of the call */
@@ -39,10 +39,14 @@ export class Work extends Moments {
     this.key = key;
   }
 
-  /** @param {Sign['what']} what */
-  add(what) {
-    this.signs.push({ at: performance.now(), what });
-    if (what === 'effect' || what === 'beat') this.amount++;
+  /**
+   * @param {Sign['what']} what
+   * @param {number} [at] ms
+   * @param {number} [amount] of an effect or a beat
+   */
+  add(what, at = performance.now(), amount = 1) {
+    this.signs.push({ at, what });
+    if (what === 'effect' || what === 'beat') this.amount += amount;
     this.changed();
   }
 }

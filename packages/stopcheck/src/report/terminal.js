@@ -57,7 +57,8 @@ export function saidText({ calls: [call] }) {
 export function doneText({ done: { what, last }, calls: [call] }) {
   const ms = last === undefined || call?.pressed === undefined ? undefined : last - call.pressed;
   if (ms === undefined) return what;
-  if (ms <= 0) return what === 'stopped' ? 'stopped, at once' : `${what}, before the stop`;
+  const isEnd = what === 'stopped' || what === 'ended';
+  if (ms <= 0) return `${what}, ${isEnd ? 'at once' : 'before the stop'}`;
   return `${what}, ${ms} ms after the stop`;
 }
 

@@ -26,14 +26,17 @@ const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
 const long = `membership memory tasks store lists client-input short-memory pool waiting costs properties
   repeats-joined keys byte-streams bounds discover discover-hostile discover-addresses manifest
   instance key-reused last-words patched plain-data workers recipes unreadable limits hostile
-  websocket-hostile websocket-fails process stream-ends left-behind honest lies reported`;
+  websocket-hostile websocket-fails process stream-ends left-behind lies`;
+/** Those of `packages/stopcheck` that its own changes alone can break. */
+const pressed = 'honest reported witnesses';
 /**
  * Those that need a process of their own: what they look at is loaded once, or counted, or their
  * clock runs ahead.
  */
 const alone = 'capabilities chunks driver errors first-use leaks path';
-/** The gateway's longer tests: several windows, a foreign browser, remembered tools. */
-const longDay = 'apps attach bundle call day earlier handed-over learnt login serve share windows';
+/** The gateway's longer tests: windows, pages that hang, a foreign browser, remembered tools. */
+const longDay =
+  'apps attach bundle call day earlier handed-over hung learnt login serve share windows';
 const gateway = 'packages/gateway/tests/*.test.js';
 /**
  * @param {string} option of grep
@@ -71,7 +74,7 @@ const otherNodes = Object.fromEntries(
 /** `npm test`: the basic checks. @type {Record<string, string>} */
 const working = {
   node: `${only(units, alone)}
-    ${together(notNamed(units, `${long} ${alone}`))}`,
+    ${together(notNamed(units, `${long} ${alone} ${pressed}`))}`,
   lint: `npx --no-install oxlint
     ${['tsconfig.check.json', 'tsconfig.names.json', 'scripts'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
@@ -114,7 +117,8 @@ const rest = {
   frameworks: tests('tests/browser/{apps,frameworks}.test.js'),
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js tests/browser/extension.test.js'),
-  stopcheck: tests('packages/stopcheck/tests/browser/*.test.js'),
+  stopcheck: `${only(units, pressed)}
+    ${tests('packages/stopcheck/tests/browser/*.test.js')}`,
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{alone,compilers,samples,tools}.test.js')}`,
   'chromium-packages': browser('chromium', inPages),
   'c-long': ctest('-L long'),

@@ -12,7 +12,7 @@ import { AGENT_CARD_PATH, TaskState } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
 import { UserBuilder, agentCardHandler, jsonRpcHandler } from '@a2a-js/sdk/server/express';
 import express from 'express';
-import { work } from './work.js';
+import { hear, work } from './work.js';
 
 const temper = process.argv[2] ?? 'honest';
 
@@ -53,6 +53,7 @@ class Executor {
   }
 
   async cancelTask(taskId, bus) {
+    hear();
     if (temper === 'silent') await new Promise(() => {});
     if (temper === 'honest' && !this.#waiting.has(taskId)) this.#running.get(taskId)?.abort();
     else this.#state(bus, { taskId, contextId: '' }, CANCELED);

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable, Writable } from 'node:stream';
 import { agent, ndJsonStream } from '@agentclientprotocol/sdk';
-import { work } from './work.js';
+import { hear, work } from './work.js';
 
 const temper = process.argv[2] ?? 'honest';
 /** @type {Map<string, AbortController>} */
@@ -14,7 +14,10 @@ const running = new Map();
 const app = agent({ name: 'slow' });
 app.onRequest('initialize', () => ({ protocolVersion: 1, agentCapabilities: {} }));
 app.onRequest('session/new', () => ({ sessionId: randomUUID() }));
-app.onNotification('session/cancel', ({ params }) => running.get(params.sessionId)?.abort());
+app.onNotification('session/cancel', ({ params }) => {
+  hear();
+  running.get(params.sessionId)?.abort();
+});
 app.onRequest('session/prompt', async ({ params, client }) => {
   const { sessionId, prompt } = params;
   const stop = new AbortController();

@@ -16,7 +16,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { effect, work } from './work.js';
+import { effect, hear, holdOf, work } from './work.js';
 
 const temper = process.argv[2] ?? 'honest';
 const server = new Server({ name: 'slow', version: '1' }, { capabilities: { tools: {} } });
@@ -27,9 +27,14 @@ const running = new Set();
 const TOOLS = {
   slow: work,
   async shell({ command }, signal) {
-    const child = spawn('bash', ['-c', command], { detached: true, stdio: 'ignore' });
+    const held = holdOf();
+    const stdio = ['pipe', 'ignore', 'ignore'];
+    const child = spawn('bash', ['-c', `read; ${command}`], { detached: true, stdio });
     signal.addEventListener('abort', () => process.kill(-child.pid));
-    const [code] = await once(child, 'close');
+    const exit = once(child, 'close');
+    child.stdin.on('error', () => {});
+    void held().then(() => child.stdin.end('\n'));
+    const [code] = await exit;
     if (code !== 0) throw new Error('stopped');
   },
   read: async ({ url }, signal) => (await fetch(url, { signal })).text(),
@@ -46,6 +51,7 @@ server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
   const answer = (result) => server.transport.send({ jsonrpc: '2.0', id: requestId, result });
   const said = (text) => ({ content: [{ type: 'text', text }], isError: text !== 'done' });
   const onStop = () => {
+    hear();
     if (temper === 'deaf') return;
     if (temper === 'quitter') process.exit();
     if (temper === 'liar') return void answer(said('the call was cancelled'));

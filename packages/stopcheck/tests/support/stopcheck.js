@@ -1,4 +1,5 @@
 /** Runs the program, and the servers that it checks. */
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +10,15 @@ const PROGRAM = path('../src/main.js');
 
 /** Of tests that wait more than they work. */
 export const AT_ONCE = { concurrency: 4 };
+
+/** Looks on for long: a liar on a busy machine may be slow to go on. */
+export const LONG = '--quiet=3000';
+
+/**
+ * Work that waits for a stop after half of it: who sees it late presses in time all the same, and
+ * what it does after that takes longer than any order of messages.
+ */
+export const HELD = { step: 100, holds: true };
 
 /** The path of a server. */
 export const server = (/** @type {string} */ name) => path(`servers/${name}`);
@@ -51,6 +61,18 @@ export async function reportOf(protocol, ...args) {
   const report = JSON.parse(stdout);
   const texts = report.findings.map(({ text, presses }) => `${presses[0]}: ${text}`);
   return { code, texts, ...report };
+}
+
+/**
+ * Asserts what is scored against it.
+ * @param {any} report
+ * @param {RegExp[]} expected of each text
+ */
+export function assertFound({ findings, code }, expected) {
+  const found = findings.filter(({ isScored }) => isScored).map(({ text }) => text);
+  assert.equal(found.length, expected.length, found.join('; '));
+  for (const [i, each] of expected.entries()) assert.match(found[i], each);
+  assert.equal(code, expected.length ? 1 : 0);
 }
 
 /**

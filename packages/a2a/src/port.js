@@ -116,7 +116,7 @@ export function portConnection(transport, limits) {
   return connection;
 }
 
-/** @typedef {ReturnType<typeof queueResponses>} QueuedResponses */
+/** @typedef {ReturnType<typeof queueResponses>} QueuedResponses that wait to be read */
 
 /**
  * A queue of responses that are pushed by their source.

@@ -44,6 +44,7 @@ export { AppChannel, hostChannel, windowChannel } from './window-channel.js';
  * @typedef {import('./peer.js').RequestOptions} RequestOptions
  * @typedef {import('./peer.js').TraceEvent} TraceEvent
  * @typedef {import('./request-stream.js').RequestStream} RequestStream
+ * @typedef {import('./rpc-boundary.js').RpcError} RpcErrorNumber
  * @typedef {import('./rpc-core.js').Limits} Limits
  * @typedef {import('./window-channel.js').AppOptions} AppOptions
  * @typedef {import('./window-channel.js').HostOptions} HostOptions

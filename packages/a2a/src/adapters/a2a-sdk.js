@@ -50,12 +50,14 @@ const sdk = loadOnce(async () => ({
   ...(await import('@a2a-js/sdk/server')),
 }));
 
+/** @typedef {import('../port.js').QueuedResponses} QueuedResponses */
+
 /**
  * A request that the SDK passed to this handler.
  * @typedef {object} Call
  * @property {any} params as the SDK has read them
  * @property {any} context the SDK's
- * @property {import('../port.js').QueuedResponses} responses
+ * @property {QueuedResponses} responses
  * @property {number} unread characters of events that wait to be read
  * @property {boolean} begun whether the executor has published something
  * @property {any} [message] the message that it has published instead of a task

@@ -78,6 +78,7 @@ export { pause, within } from '../pause.js';
  * Types of the interface.
  * @typedef {import('./backends/backend.js').Backend} Backend
  * @typedef {import('./backends/backend.js').IndexEntry} IndexEntry
+ * @typedef {import('./backends/backend.js').Indexed} Indexed
  * @typedef {import('./backends/backend.js').ListFilter} ListFilter
  * @typedef {import('./backends/backend.js').LogRecord} LogRecord
  * @typedef {import('./backends/backend.js').Place} Place

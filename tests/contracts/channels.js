@@ -278,6 +278,8 @@ export function extensionPorts() {
         isOpen = false;
         port.close();
       },
+      /** Both ends hear that the other is gone. */
+      lose: () => port.close(),
     };
   });
 }
@@ -288,7 +290,7 @@ async function extensionEnds() {
     return {
       transport: () => transport,
       plain: plainOver(transport),
-      close: () => port.disconnect(),
+      close: () => port.lose(),
     };
   });
 }

@@ -152,8 +152,9 @@ function listen(transport, calls, stopId) {
 function hear({ id, method, params, result, error }, calls) {
   if (method === 'notifications/progress') {
     // The SDKs take the id of the request for its token.
-    const call = calls.get(params?.progressToken);
-    call?.say('stream', 'running', `progress ${params?.progress}`);
+    const { progressToken, progress } = params ?? {};
+    const amount = typeof progress === 'number' ? ` ${progress}` : '';
+    calls.get(progressToken)?.say('stream', 'running', `progress${amount}`);
     return;
   }
   const call = method === undefined ? calls.get(id) : undefined;

@@ -62,7 +62,7 @@ function install(row) {
   const name = packageOf(row);
   const dependencies = { ...(name && { [name]: row.version }), ...row.packages };
   const manifest = JSON.stringify({ private: true, type: 'module', dependencies });
-  const done = join(folder, 'installed.json');
+  const done = join(folder, 'node_modules/.installed.json');
   const isDone = existsSync(done) && readFileSync(done, 'utf8') === manifest;
   mkdirSync(join(folder, 'home'), { recursive: true });
   if (!isDone && Object.keys(dependencies).length) {

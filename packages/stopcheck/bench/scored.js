@@ -123,6 +123,11 @@ const APP = {
   'work.js': 'packages/stopcheck/tests/servers/pages/work.js',
   'abp-bridge.bundle.js': 'dist/page/abp-bridge.bundle.js',
 };
+/** @param {string} name of a page with the WebMCP tool */
+const webmcpPage = (name) => ({
+  'page.html': `packages/stopcheck/bench/servers/pages/${name}.html`,
+  'slow-tool.js': 'packages/stopcheck/bench/servers/pages/slow-tool.js',
+});
 const APP_STEPS = { tool: 'slow', args: { url: '{witness}', steps: 8, step: 250 } };
 
 /** @type {Scored[]} */
@@ -695,7 +700,7 @@ export const SCORED = [
     version: '{chromium}',
     protocol: 'webmcp',
     how: 'a page',
-    copies: { 'page.html': 'packages/stopcheck/bench/servers/pages/native.html' },
+    copies: webmcpPage('native'),
     address: 'page.html',
     ...STEPS,
   },
@@ -704,7 +709,7 @@ export const SCORED = [
     version: '5.1.0',
     protocol: 'webmcp',
     how: 'a page',
-    copies: { 'page.html': 'packages/stopcheck/bench/servers/pages/webmcp-polyfill.html' },
+    copies: webmcpPage('webmcp-polyfill'),
     address: 'page.html',
     options: NO_NATIVE,
     ...STEPS,
@@ -715,7 +720,7 @@ export const SCORED = [
     version: '5.1.0',
     protocol: 'webmcp',
     how: 'a page',
-    copies: { 'page.html': 'packages/stopcheck/bench/servers/pages/mcp-b-global.html' },
+    copies: webmcpPage('mcp-b-global'),
     address: 'page.html',
     options: NO_NATIVE,
     ...STEPS,
